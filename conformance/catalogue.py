@@ -1,0 +1,164 @@
+"""The catalogue of checks: small pure generators that yield one finding per occurrence and know no provider."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from conformance.asked import Asked
+from conformance.exchange import Exchange, Group
+from conformance.model import Contract, Finding, Held, RequestCase, Violation
+
+
+class Scope(StrEnum):
+    """Which exchanges a check looks at. All but ANY and ERROR leave out requests that are INVALID under the contract."""
+
+    ANY = "any"  # whatever came back, a broken connection included
+    SUCCESS = "success"  # 2xx, complete
+    PLAIN = "plain"  # 2xx, complete, one JSON body asked for
+    STREAM = "stream"  # 2xx, complete, an event stream asked for
+    ERROR = "error"  # 4xx or 5xx, complete
+    GROUP = "group"  # exchanges that are judged together, see `Check.group`
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms under which a subject is judged: the contract, and the parameters of the requirement."""
+
+    contract: Contract
+    params: Mapping[str, Any] = field(default_factory=dict)
+    readings: dict[bytes, Asked] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.params[name]
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        return self.params.get(name, otherwise)
+
+    def asked(self, subject: Exchange | RequestCase) -> Asked:
+        """What the request asks for under the contract's defaults; an empty request where the body is no object."""
+        case = subject.case if isinstance(subject, Exchange) else subject
+        found = self.readings.get(case.content)
+        if found is None:
+            body = case.body
+            defaults = {name: self.contract.default(name) for name in self.contract.parameters}
+            found = Asked(body if isinstance(body, Mapping) else {}, defaults)
+            self.readings[case.content] = found
+        return found
+
+
+Findings = Iterator[Finding]
+ExchangeCheck = Callable[[Exchange, Terms], Findings]
+GroupCheck = Callable[[Group, Terms], Findings]
+AnyCheck = TypeVar("AnyCheck", ExchangeCheck, GroupCheck)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A subject beside its check, with the parameters under which it is good or bad."""
+
+    subject: Exchange | Group
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+Examples = Callable[[], tuple[Example, ...]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check with what the judge, the planner and the docs need to know of it.
+
+    `due(asked, terms)`: whether a valid request that asks so must show an occasion for the check. None: the client
+    cannot provoke one, so its absence is no gap. `group`: the kind of group a GROUP check judges; `keyed`: a group
+    speaks only for the requirement whose id its key begins with.
+    """
+
+    name: str
+    area: str
+    scope: Scope
+    function: Callable[[Any, Terms], Findings]
+    good: Examples
+    bad: Examples
+    due: Callable[[Asked, Terms], bool] | None
+    group: str = ""
+    keyed: bool = False
+
+    @property
+    def holds(self) -> str:
+        """Line one of the docstring: what holds."""
+        return _paragraphs(self.function)[0]
+
+    @property
+    def why(self) -> str:
+        """Why a client cares."""
+        return _paragraphs(self.function)[1]
+
+    @property
+    def fix(self) -> str:
+        """How a server author mends it."""
+        return _paragraphs(self.function)[2].removeprefix("Fix: ")
+
+
+def _paragraphs(function: Callable[..., Any]) -> list[str]:
+    text = (function.__doc__ or "").strip()
+    parts = [" ".join(part.split()) for part in text.split("\n\n")]
+    return (parts + ["", "", ""])[:3]
+
+
+CATALOGUE: dict[str, Check] = {}
+
+
+def always(asked: Asked, terms: Terms) -> bool:
+    """Due on every valid request of the scope."""
+    return True
+
+
+def check(
+    area: str,
+    scope: Scope,
+    *,
+    good: Examples,
+    bad: Examples,
+    due: Callable[[Asked, Terms], bool] | None = always,
+    group: str = "",
+    keyed: bool = False,
+) -> Callable[[AnyCheck], AnyCheck]:
+    """Enter a check into the catalogue under its function's name.
+
+    Its docstring has three paragraphs: what holds (one sentence), why a client cares, and `Fix:` for the server's author.
+    """
+
+    def enter(function: AnyCheck) -> AnyCheck:
+        name = function.__name__
+        if name in CATALOGUE:
+            raise ValueError(f"two checks are called {name}")
+        if (scope is Scope.GROUP) is not bool(group):
+            raise ValueError(f"{name}: `group` goes with Scope.GROUP, and only with it")
+        CATALOGUE[name] = Check(name, area, scope, function, good, bad, due, group, keyed)
+        return function
+
+    return enter
+
+
+def load() -> Mapping[str, Check]:
+    """The whole catalogue, every module of `conformance.checks` imported."""
+    package = importlib.import_module("conformance.checks")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return CATALOGUE
+
+
+def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
+    """One occurrence: held, or a violation that says what was observed and what was expected."""
+    return Held(at) if held else Violation(f"{observed}; expected {expected}", at)
+
+
+def show(value: Any, most: int = 120) -> str:
+    """A value for a message: its repr, printable ASCII and a few more, cut in the middle."""
+    text = repr(value)
+    text = "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-most // 4 :]}"

@@ -1,0 +1,284 @@
+"""One request and every byte that came back, with views that are computed once and never raise.
+
+The wire is the evidence: pieces are kept as received, with their times. Everything else here is a reading of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from conformance import sse
+from conformance.model import Ending, RequestCase
+from conformance.strictjson import MISSING, loads
+
+DONE: Final = "[DONE]"
+EVENT_STREAM: Final = "text/event-stream"
+DECODED_CAP: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes as one read gave them, `at` seconds after the request was sent."""
+
+    at: float
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at an exchange. `status` is None where no response head came; `error` then says why."""
+
+    started_at: float
+    status: int | None
+    headers: tuple[tuple[str, str], ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    ending: Ending = Ending.COMPLETE
+    error: str = ""
+    elapsed: float = 0.0
+    http_version: str = "HTTP/1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one document (the body, or one chunk) says of one choice."""
+
+    chunk: int
+    at: str
+    value: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        text = self.value.get("text")
+        return text if isinstance(text, str) else ""
+
+    @property
+    def finish_reason(self) -> str | None:
+        reason = self.value.get("finish_reason")
+        return reason if isinstance(reason, str) and reason else None
+
+    @property
+    def logprobs(self) -> Mapping[str, Any] | None:
+        found = self.value.get("logprobs")
+        return found if isinstance(found, Mapping) else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """All parts of one choice, in order of arrival."""
+
+    index: int
+    parts: tuple[Part, ...]
+
+    @property
+    def at(self) -> str:
+        return f"choice {self.index}"
+
+    @cached_property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts)
+
+    @cached_property
+    def finish_reason(self) -> str | None:
+        reasons = [part.finish_reason for part in self.parts if part.finish_reason]
+        return reasons[-1] if reasons else None
+
+    @cached_property
+    def logprobs(self) -> Mapping[str, list[Any]] | None:
+        """The lists of all parts joined, by name; None where no part has any."""
+        found = [part.logprobs for part in self.parts if part.logprobs is not None]
+        if not found:
+            return None
+        names = dict.fromkeys(name for one in found for name in one)
+        return {name: [item for one in found for item in _as_list(one.get(name))] for name in names}
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON value that the response carries: the whole body, or the payload of one event."""
+
+    number: int
+    at: str
+    value: Any
+    offset: int = 0
+
+    @property
+    def choices(self) -> list[Mapping[str, Any]]:
+        listed = self.value.get("choices") if isinstance(self.value, Mapping) else None
+        return [item for item in _as_list(listed) if isinstance(item, Mapping)]
+
+    @property
+    def usage(self) -> Any:
+        """The usage member as sent; MISSING where absent."""
+        return self.value.get("usage", MISSING) if isinstance(self.value, Mapping) else MISSING
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A case with all attempts at it; the last attempt is the one that is judged."""
+
+    case: RequestCase
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def last(self) -> Attempt:
+        return self.attempts[-1]
+
+    @property
+    def status(self) -> int | None:
+        return self.last.status
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        return self.last.headers
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        return self.last.pieces
+
+    @property
+    def ending(self) -> Ending:
+        return self.last.ending
+
+    def header(self, name: str) -> str | None:
+        """The field's value, lines of the same name joined by a comma as RFC 9110 has it; None where absent."""
+        found = [value for key, value in self.headers if key.lower() == name]
+        return ", ".join(found) if found else None
+
+    @property
+    def successful(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def refused(self) -> bool:
+        """Whether the target turned the request down for what it says, not for load, key or route."""
+        return self.status is not None and 400 <= self.status < 500 and self.status not in {401, 403, 404, 408, 429}
+
+    @cached_property
+    def media_type(self) -> str:
+        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+
+    @cached_property
+    def decoded(self) -> tuple[bytes, str]:
+        """The content with its coding undone, and what went wrong with that (empty where nothing did)."""
+        raw = b"".join(piece.data for piece in self.pieces)
+        coding = (self.header("content-encoding") or "identity").strip().lower()
+        if coding in {"identity", ""}:
+            return raw, ""
+        if coding not in {"gzip", "x-gzip", "deflate"}:
+            return raw, f"content-encoding {coding!r} was never offered"
+        try:
+            reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
+            content = reader.decompress(raw, DECODED_CAP)
+        except zlib.error as error:
+            return b"", f"content-encoding {coding} cannot be undone: {error}"
+        if reader.unconsumed_tail:
+            return content, f"content is larger than {DECODED_CAP} bytes once decoded"
+        return content, "" if reader.eof else f"content-encoding {coding} ends too early"
+
+    @property
+    def content(self) -> bytes:
+        return self.decoded[0]
+
+    @cached_property
+    def json(self) -> Any:
+        """The body as one JSON text; MISSING where it is none."""
+        try:
+            return loads(self.content)
+        except ValueError:
+            return MISSING
+
+    @cached_property
+    def streamed(self) -> bool:
+        """Whether the body is to be read as an event stream: it says so, or it is none of JSON and begins like one."""
+        if self.media_type == EVENT_STREAM:
+            return True
+        begins = self.content.lstrip().removeprefix(sse.BOM)[:7]
+        return self.json is MISSING and begins.startswith((b"data:", b"event:", b": ", b":\n", b"id:", b"retry:"))
+
+    @cached_property
+    def events(self) -> tuple[sse.Event, ...]:
+        return tuple(sse.read([self.content])) if self.streamed else ()
+
+    @cached_property
+    def messages(self) -> tuple[sse.Event, ...]:
+        """The events that have data, in order, an unterminated tail included."""
+        return tuple(event for event in self.events if event.payload is not None)
+
+    @cached_property
+    def documents(self) -> tuple[Document, ...]:
+        """The JSON values of the response: one for each data event that is JSON, or the body."""
+        if self.streamed:
+            return tuple(self._chunks())
+        return () if self.json is MISSING else (Document(0, "body", self.json),)
+
+    def _chunks(self) -> Iterator[Document]:
+        for number, event in enumerate(self.messages):
+            if event.data is None or event.data.strip() == DONE:
+                continue
+            try:
+                yield Document(number, f"event {number}", loads(event.payload or b""), event.start)
+            except ValueError:
+                continue
+
+    @cached_property
+    def choices(self) -> Mapping[int, Choice]:
+        """Choices by index, plain and streamed alike; a choice without an integer index is left out."""
+        parts: dict[int, list[Part]] = {}
+        for document in self.documents:
+            for place, value in enumerate(document.choices):
+                index = value.get("index")
+                if isinstance(index, (int, float)) and not isinstance(index, bool) and index == index // 1:
+                    at = f"{document.at} /choices/{place}"
+                    parts.setdefault(int(index), []).append(Part(document.number, at, value))
+        return {index: Choice(index, tuple(parts[index])) for index in sorted(parts)}
+
+    @cached_property
+    def usage(self) -> Mapping[str, Any] | None:
+        """The last usage object of the response."""
+        found = [document.usage for document in self.documents if isinstance(document.usage, Mapping)]
+        return found[-1] if found else None
+
+    @cached_property
+    def error(self) -> Any:
+        """The body of a refusal, or the first in-band error of a stream; MISSING where there is none."""
+        for document in self.documents:
+            if isinstance(document.value, Mapping) and document.value.get("error"):
+                return document.value
+        return self.json if self.status is not None and self.status >= 400 else MISSING
+
+    @property
+    def filtered(self) -> bool:
+        """Whether content_filter took part, which excuses texts from every relation."""
+        return any(part.finish_reason == "content_filter" for choice in self.choices.values() for part in choice.parts)
+
+    def arrival(self, offset: int) -> float:
+        """Seconds after the request at which the byte at `offset` of an uncoded body had arrived."""
+        for piece in self.pieces:
+            offset -= len(piece.data)
+            if offset < 0:
+                return piece.at
+        return self.pieces[-1].at if self.pieces else 0.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Exchanges that are judged together; a role may have several, where the same was sent again."""
+
+    kind: str
+    key: str
+    members: Mapping[str, tuple[Exchange, ...]]
+
+    def all(self, role: str) -> tuple[Exchange, ...]:
+        return self.members.get(role, ())
+
+    def one(self, role: str) -> Exchange | None:
+        found = self.members.get(role, ())
+        return found[0] if found else None

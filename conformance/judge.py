@@ -1,0 +1,252 @@
+"""Requirement × exchanges → verdict. Pure: the same bytes give the same verdicts, now and years later."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from conformance.asked import Asked
+from conformance.catalogue import Check, Scope, Terms, load
+from conformance.exchange import Exchange, Group
+from conformance.model import (
+    Contract,
+    Credential,
+    Ending,
+    Evidence,
+    Finding,
+    Level,
+    Observation,
+    Outcome,
+    Requirement,
+    RequestCase,
+    Unclear,
+    Validity,
+    Verdict,
+    Violation,
+)
+from conformance.strictjson import MISSING
+
+MOST_EVIDENCE = 20
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Everything that was exchanged, arranged once for all requirements.
+
+    `planned` are the cases that were to be sent (sent or not): what was planned and never sent is NOT_RUN, not green.
+    """
+
+    exchanges: Sequence[Exchange]
+    planned: Sequence[RequestCase] = ()
+    readings: dict[bytes, Asked] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def groups(self) -> Mapping[str, tuple[Group, ...]]:
+        """Groups by kind. A repeat of a case stands beside it, in each of its roles."""
+        by_id = {x.case.id: x for x in self.exchanges}
+        gathered: dict[tuple[str, str], dict[str, list[Exchange]]] = defaultdict(lambda: defaultdict(list))
+        for x in self.exchanges:
+            original = by_id.get(x.case.repeats, x)
+            for part in original.case.groups or x.case.groups:
+                gathered[part.kind, part.key][part.role].append(x)
+        kinds: dict[str, list[Group]] = defaultdict(list)
+        for (kind, key), roles in gathered.items():
+            kinds[kind].append(Group(kind, key, {role: tuple(members) for role, members in roles.items()}))
+        return {kind: tuple(found) for kind, found in kinds.items()}
+
+    @cached_property
+    def keyed(self) -> Mapping[tuple[str, str], tuple[Group, ...]]:
+        """Groups by kind and the requirement that their key begins with."""
+        found: dict[tuple[str, str], list[Group]] = defaultdict(list)
+        for kind, groups in self.groups.items():
+            for group in groups:
+                found[kind, group.key.partition(" ")[0]].append(group)
+        return {place: tuple(groups) for place, groups in found.items()}
+
+    @cached_property
+    def by_scope(self) -> Mapping[Scope, tuple[Exchange, ...]]:
+        return {scope: tuple(filter(rule, self.exchanges)) for scope, rule in _IN_SCOPE.items()}
+
+
+def _judgeable(x: Exchange) -> bool:
+    """A complete success on a request that keeps to its contract (or that the contract leaves open)."""
+    return (
+        x.successful
+        and x.ending is Ending.COMPLETE
+        and x.case.validity is not Validity.INVALID
+        and x.case.credential is not Credential.WRONG
+    )
+
+
+def _asks_stream(x: Exchange) -> bool:
+    body = x.case.body
+    return isinstance(body, Mapping) and body.get("stream") is True
+
+
+_IN_SCOPE: Mapping[Scope, Callable[[Exchange], bool]] = {
+    Scope.ANY: lambda x: True,
+    Scope.SUCCESS: _judgeable,
+    Scope.PLAIN: lambda x: _judgeable(x) and not _asks_stream(x),
+    Scope.STREAM: lambda x: _judgeable(x) and _asks_stream(x),
+    Scope.ERROR: lambda x: x.status is not None and x.status >= 400 and x.ending is Ending.COMPLETE,
+}
+
+
+@dataclass
+class _Tally:
+    """What the findings of one requirement add up to."""
+
+    examined: int = 0
+    exchanges: int = 0
+    violations: int = 0
+    solid: int = 0
+    evidence: list[Evidence] = field(default_factory=list)
+    unclear: list[str] = field(default_factory=list)
+    repeat: list[str] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+
+    def add(self, cases: Sequence[str], findings: Iterable[Finding]) -> None:
+        """Count what one subject shows; `cases` are the exchanges it consists of, the one to blame last."""
+        before = self.examined
+        for finding in findings:
+            if isinstance(finding, Observation):
+                self.observations.append(finding)
+            elif isinstance(finding, Unclear):
+                self.unclear.append(finding.reason)
+                self.repeat += cases if finding.repeat else []
+            else:
+                self.examined += 1
+                if isinstance(finding, Violation):
+                    self._violated(finding, cases[-1])
+        self.exchanges += self.examined > before
+
+    def _violated(self, violation: Violation, case: str) -> None:
+        self.violations += 1
+        self.solid += not violation.flaky
+        if len(self.evidence) < MOST_EVIDENCE:
+            self.evidence.append(Evidence(violation.case or case, violation.at, violation.message))
+
+
+def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Verdict:
+    """What the traffic shows of one requirement."""
+    check = load()[requirement.check]
+    terms = Terms(contract, requirement.params, traffic.readings)
+    tally = _Tally()
+    try:
+        for cases, subject in _subjects(requirement, check, traffic, terms):
+            tally.add(cases, check.function(subject, terms))
+        outcome, reason, incomplete = _outcome(requirement, check, traffic, terms, tally)
+    except Exception as error:  # a check must never raise: if one does, that is our fault and says so
+        at = error.__traceback__
+        while at is not None and at.tb_next is not None:
+            at = at.tb_next
+        place = f"{at.tb_frame.f_code.co_name}:{at.tb_lineno}" if at else "?"
+        reason = f"the check {check.name} raised {type(error).__name__}: {error} (in {place}); please report this"
+        return Verdict(requirement, Outcome.ERROR, reason)
+    return Verdict(
+        requirement,
+        outcome,
+        reason,
+        tally.examined,
+        tally.exchanges,
+        tally.violations,
+        tuple(tally.evidence),
+        tuple(tally.observations),
+        incomplete,
+        tuple(dict.fromkeys(tally.repeat)),
+    )
+
+
+def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
+    """One verdict for each requirement of the contract, in its order."""
+    return tuple(judge(requirement, traffic, contract) for requirement in contract.requirements)
+
+
+def _subjects(
+    requirement: Requirement, check: Check, traffic: Traffic, terms: Terms
+) -> Iterator[tuple[list[str], Exchange | Group]]:
+    if check.scope is Scope.GROUP:
+        groups = traffic.groups.get(check.group, ())
+        for group in traffic.keyed.get((check.group, requirement.id), ()) if check.keyed else groups:
+            yield [x.case.id for members in group.members.values() for x in members], group
+        return
+    for x in traffic.by_scope[check.scope]:
+        if not requirement.when or _applies(requirement, x.case, terms):
+            yield [x.case.id], x
+
+
+def _applies(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
+    """Whether the request has the values that the requirement's `when` names; a list names several."""
+    asked = terms.asked(case)
+    for name, wanted in requirement.when.items():
+        value = asked.include_usage if name == "include_usage" else asked.get(name)
+        if not (value in wanted if isinstance(wanted, list) else value == wanted):
+            return False
+    return True
+
+
+def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms) -> bool:
+    """Whether this case, answered as the contract has it, must show an occasion for the requirement."""
+    if check.scope is Scope.GROUP:
+        return any(
+            part.kind == check.group and (not check.keyed or part.key.partition(" ")[0] == requirement.id)
+            for part in case.groups
+        )
+    if check.due is None or case.credential is not Credential.KEY or case.hang_up_after is not None:
+        return False
+    if check.scope is Scope.ERROR:
+        return case.validity is Validity.INVALID and case.body is not MISSING and check.due(terms.asked(case), terms)
+    if check.scope is not Scope.ANY and (case.validity is not Validity.VALID or not isinstance(case.body, Mapping)):
+        return False
+    asked = terms.asked(case)
+    fits = {Scope.STREAM: asked.stream, Scope.PLAIN: not asked.stream}.get(check.scope, True)
+    return fits and _applies(requirement, case, terms) and check.due(asked, terms)
+
+
+def serves(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
+    """Whether a case is due to show the requirement: what set cover and `conformance plan` count."""
+    return _due(requirement, load()[requirement.check], case, terms)
+
+
+def _outcome(
+    requirement: Requirement, check: Check, traffic: Traffic, terms: Terms, tally: _Tally
+) -> tuple[Outcome, str, bool]:
+    if tally.violations:
+        first = f"{tally.evidence[0].at}: " if tally.evidence[0].at else ""
+        reason = first + tally.evidence[0].message
+        if requirement.level is Level.MAY:
+            return Outcome.PASS, f"left to the provider; {reason}", False
+        if not tally.solid:
+            return Outcome.FLAKY, f"not each time: {reason}", False
+        return (Outcome.FAIL if requirement.level is Level.MUST else Outcome.WARN), reason, False
+    owed = requirement.level is Level.MUST
+    if tally.repeat:
+        return Outcome.INCONCLUSIVE, f"unconfirmed: {tally.unclear[0]}", owed
+    if tally.examined:
+        return Outcome.PASS, "", False
+    return _nothing_seen(requirement, check, traffic, terms, tally, owed)
+
+
+def _nothing_seen(
+    requirement: Requirement, check: Check, traffic: Traffic, terms: Terms, tally: _Tally, owed: bool
+) -> tuple[Outcome, str, bool]:
+    """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
+    due = [x for x in traffic.exchanges if _due(requirement, check, x.case, terms)]
+    if not due:
+        sent = {x.case.id for x in traffic.exchanges}
+        unsent = [case for case in traffic.planned if case.id not in sent and _due(requirement, check, case, terms)]
+        if unsent:
+            return Outcome.NOT_RUN, f"the budget ended before {len(unsent)} planned requests that show it", True
+        if check.due is None:
+            return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
+        return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False
+    if tally.unclear:
+        return Outcome.INCONCLUSIVE, tally.unclear[0], owed
+    refused = [x for x in due if x.refused]
+    if len(refused) == len(due) and check.scope is not Scope.ERROR:
+        statuses = ", ".join(sorted({str(x.status) for x in refused}))
+        reason = f"the target refused all {len(due)} requests that ask for it (HTTP {statuses})"
+        return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting them speak of that", False
+    return Outcome.INCONCLUSIVE, f"{len(due)} requests were due to show it, and none did", owed

@@ -1,0 +1,378 @@
+"""The nouns: what a contract promises, what is asked of a target, and what is found.
+
+Standard library only, frozen, no behaviour beyond what a noun knows of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+from conformance.strictjson import MISSING, loads
+
+
+class Level(StrEnum):
+    """How strongly a promise binds, in the words of RFC 2119."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+
+
+class Layer(StrEnum):
+    """Who promised it: the provider's document, the standards it invokes, or what common clients rely on."""
+
+    CONTRACT = "contract"
+    STANDARD = "standard"
+    ECOSYSTEM = "ecosystem"
+
+
+class Outcome(StrEnum):
+    """What became of a requirement. ERROR is the suite's own fault, never the target's."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    WARN = "warn"
+    FLAKY = "flaky"
+    INCONCLUSIVE = "inconclusive"
+    NOT_APPLICABLE = "not_applicable"
+    NOT_RUN = "not_run"
+    ERROR = "error"
+
+
+class Validity(StrEnum):
+    """Whether a request keeps to its contract, computed from the body that is sent."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    UNSPECIFIED = "unspecified"
+
+
+class Edge(StrEnum):
+    """Whether the end point of a documented range belongs to it."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    UNSPECIFIED = "unspecified"
+
+
+class Ending(StrEnum):
+    """How a response ended. ABANDONED: the client hung up, as the case told it to."""
+
+    COMPLETE = "complete"
+    TRUNCATED = "truncated"
+    TIMED_OUT = "timed_out"
+    OVERSIZED = "oversized"
+    ABANDONED = "abandoned"
+
+
+class Credential(StrEnum):
+    """Which key a request carries; the transport fills it in, so that no case ever holds a secret."""
+
+    KEY = "key"
+    NONE = "none"
+    WRONG = "wrong"
+    LOWERCASE_SCHEME = "lowercase-scheme"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a promise stands: `at`, a JSON pointer into the vendored openapi.yaml; `page`, file and lines of the document."""
+
+    at: str
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A range of a request parameter.
+
+    `parameter` is a top-level name, or `name.*` for the values of a map, or `name[]` for the length of a list.
+    `binding` is False for the common envelope: outside of it nothing is promised, neither acceptance nor refusal.
+    """
+
+    parameter: str
+    low: float | None = None
+    high: float | None = None
+    low_edge: Edge = Edge.CLOSED
+    high_edge: Edge = Edge.CLOSED
+    level: Level = Level.MUST
+    binding: bool = True
+    source: Source = Source("")
+
+    def place(self, value: float) -> Validity:
+        """VALID inside, INVALID outside (UNSPECIFIED where the limit does not bind), UNSPECIFIED on an unclear edge."""
+        outside = Validity.INVALID if self.binding else Validity.UNSPECIFIED
+        for bound, edge, beyond in (
+            (self.low, self.low_edge, self.low is not None and value < self.low),
+            (self.high, self.high_edge, self.high is not None and value > self.high),
+        ):
+            if beyond:
+                return outside
+            if bound is not None and value == bound and edge is not Edge.CLOSED:
+                return outside if edge is Edge.OPEN else Validity.UNSPECIFIED
+        return Validity.VALID
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One promise: a check bound to parameters, a level and a source. Data, never code."""
+
+    id: str
+    check: str
+    level: Level
+    layer: Layer
+    promise: str
+    source: Source
+    when: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    since: str = ""
+
+    @property
+    def area(self) -> str:
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """A promise that a client cannot observe: what was tried, and why it failed."""
+
+    promise: str
+    source: Source
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """A point that the document leaves open: both readings, and what is observed instead of judged."""
+
+    id: str
+    point: str
+    readings: tuple[str, ...]
+    observed: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A place where the vendored document departs from the printed one; `upstream` is the printed value, as a tripwire."""
+
+    at: str
+    upstream: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence or schema entry of the source document that binds the endpoint, and what became of it."""
+
+    page: str
+    says: str
+    bound: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A documented member of the request body, as JSON Schema 2020-12 with references resolved."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+    nullable: bool
+    default: Any
+    source: Source
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The JSON types that the schema allows, `null` left out; empty when it does not say."""
+        return frozenset(_types(self.schema)) - {"null"}
+
+
+def _types(schema: Mapping[str, Any]) -> set[str]:
+    told = schema.get("type", ())
+    found = {told} if isinstance(told, str) else set(told)
+    for word in ("anyOf", "oneOf", "allOf"):
+        for branch in schema.get(word, ()):
+            if isinstance(branch, Mapping):
+                found |= _types(branch)
+    return found
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What one provider promises about the operation: schemas, limits, requirements, and what is left open."""
+
+    provider: str
+    title: str
+    revision: str
+    sha256: str
+    openapi: Mapping[str, Any]
+    server: str
+    path: str
+    method: str
+    operation_at: str
+    request: Mapping[str, Any]
+    response: Mapping[str, Any]
+    chunk: Mapping[str, Any]
+    errors: Mapping[str, Mapping[str, Any]]
+    parameters: Mapping[str, Parameter]
+    limits: tuple[Limit, ...]
+    requirements: tuple[Requirement, ...]
+    exclusions: tuple[Exclusion, ...] = ()
+    ambiguities: tuple[Ambiguity, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    examples: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    unknown_fields: Validity = Validity.UNSPECIFIED
+
+    def binding(self, check: str) -> Requirement | None:
+        """The first requirement that binds `check`, or None: how the planner and the reference learn a provider's semantics."""
+        return self._by_check.get(check)
+
+    def says(self, check: str, param: str, otherwise: Any = None) -> Any:
+        """One parameter of the requirement that binds `check`; `otherwise` where the contract is silent."""
+        row = self.binding(check)
+        return otherwise if row is None else row.params.get(param, otherwise)
+
+    def limit(self, parameter: str) -> Limit | None:
+        return self._by_parameter.get(parameter)
+
+    def default(self, parameter: str) -> Any:
+        found = self.parameters.get(parameter)
+        return None if found is None or found.default is MISSING else found.default
+
+    @cached_property
+    def _by_check(self) -> dict[str, Requirement]:
+        return {row.check: row for row in reversed(self.requirements)}
+
+    @cached_property
+    def _by_parameter(self) -> dict[str, Limit]:
+        return {limit.parameter: limit for limit in reversed(self.limits)}
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A case's part in a group of cases that are judged together: the kind of relation, which one, and the role."""
+
+    kind: str
+    key: str
+    role: str
+
+
+@dataclass(frozen=True)
+class RequestCase:
+    """One request to be sent, whole, before anything is sent.
+
+    `content` is the body as bytes (it need not be JSON); `breaks` names the requirements that an INVALID case breaks;
+    `hang_up_after` is the number of response pieces after which the client closes the connection;
+    `repeats` names the case that this one sends again.
+    """
+
+    id: str
+    content: bytes
+    origin: str
+    validity: Validity = Validity.VALID
+    breaks: tuple[str, ...] = ()
+    groups: tuple[Membership, ...] = ()
+    method: str = "POST"
+    path: str = ""
+    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
+    credential: Credential = Credential.KEY
+    hang_up_after: int | None = None
+    hostile: bool = False
+    repeats: str = ""
+    note: str = ""
+
+    @cached_property
+    def body(self) -> Any:
+        """The body as JSON, or MISSING where it is none."""
+        try:
+            return loads(self.content)
+        except ValueError:
+            return MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Cases that may be sent together; `serial` sends them one after another, `burst` all at once."""
+
+    name: str
+    cases: tuple[RequestCase, ...]
+    serial: bool = False
+    burst: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An occurrence that keeps the promise."""
+
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An occurrence that breaks the promise: what was observed first, then what was expected.
+
+    `case` names the exchange it shows in, where a group leaves that open. `flaky`: the same requests also kept the
+    promise when they were sent again.
+    """
+
+    message: str
+    at: str = ""
+    case: str = ""
+    flaky: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a target does at a point that the document leaves open: shown, never judged."""
+
+    subject: str
+    value: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """An occurrence that was due and shows nothing either way; `repeat` asks for the same exchanges once more."""
+
+    reason: str
+    repeat: bool = False
+
+
+Finding: TypeAlias = Held | Violation | Observation | Unclear
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A broken promise at one place: the case, the place in its response, what was observed and expected."""
+
+    case: str
+    at: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one requirement.
+
+    `examined` counts occurrences, `exchanges` the exchanges or groups that showed any, `violations` the occurrences
+    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: cases that should be sent again to settle it.
+    """
+
+    requirement: Requirement
+    outcome: Outcome
+    reason: str = ""
+    examined: int = 0
+    exchanges: int = 0
+    violations: int = 0
+    evidence: tuple[Evidence, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    incomplete: bool = False
+    repeat: tuple[str, ...] = ()
+
+
+BROKEN: Final = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.FLAKY})
