@@ -16,6 +16,7 @@ from conformance.model import (
     Ending,
     Evidence,
     Finding,
+    Held,
     Level,
     Observation,
     Outcome,
@@ -117,7 +118,7 @@ class _Tally:
                 self.unclear.append(finding.reason)
                 self.repeat += cases if finding.repeat else []
             else:
-                self.examined += 1
+                self.examined += finding.count if isinstance(finding, Held) else 1
                 if isinstance(finding, Violation):
                     self._violated(finding, cases[-1])
         self.exchanges += self.examined > before

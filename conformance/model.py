@@ -175,6 +175,22 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Combination:
+    """Members that do not go together: where all of `where` holds and the comparison does, the request is `validity`.
+
+    `where` maps names to the values (one, or a list) that they count as; `given` are members that must be sent;
+    `compare` is (member, `lt` | `eq` | `gt`, member or number).
+    """
+
+    id: str
+    validity: Validity
+    where: Mapping[str, Any] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    compare: tuple[str, str, str | float] | None = None
+    example: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A documented member of the request body, as JSON Schema 2020-12 with references resolved."""
 
@@ -225,6 +241,7 @@ class Contract:
     ambiguities: tuple[Ambiguity, ...] = ()
     repairs: tuple[Repair, ...] = ()
     statements: tuple[Statement, ...] = ()
+    combinations: tuple[Combination, ...] = ()
     examples: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     unknown_fields: Validity = Validity.UNSPECIFIED
 
@@ -307,9 +324,10 @@ class Wave:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An occurrence that keeps the promise."""
+    """An occurrence that keeps the promise, or `count` of them at once."""
 
     at: str = ""
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

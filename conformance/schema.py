@@ -1,0 +1,242 @@
+"""OpenAPI 3.0 and 3.1 schemas → JSON Schema 2020-12, and the validity of a request body under its contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import jsonschema
+import jsonschema_rs
+
+from conformance.asked import Asked
+from conformance.model import Combination, Contract, Validity
+from conformance.strictjson import dumps
+
+ANNOTATIONS: Final = frozenset(
+    {"description", "title", "example", "examples", "externalDocs", "xml", "deprecated", "discriminator", "summary"}
+)
+BOUNDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+COUNTS: Final = frozenset({"minItems", "maxItems"})
+_COMPARE: Final = {"lt": lambda a, b: a < b, "eq": lambda a, b: a == b, "gt": lambda a, b: a > b}
+
+
+class SchemaError(ValueError):
+    """A schema that cannot be read; `at` is the JSON pointer of the place."""
+
+    def __init__(self, at: str, message: str) -> None:
+        super().__init__(f"{at}: {message}")
+        self.at = at
+        self.message = message
+
+
+def follow(document: Mapping[str, Any], pointer: str) -> Any:
+    """The value at a JSON pointer such as `#/components/schemas/Usage`."""
+    value: Any = document
+    for token in pointer.removeprefix("#").split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        try:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise SchemaError(pointer, f"there is no {key!r} here") from None
+    return value
+
+
+def json_schema(
+    document: Mapping[str, Any], schema: Any, at: str = "#", _above: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """A schema of an OpenAPI document as JSON Schema 2020-12, references inlined and `nullable` spelled out."""
+    if not isinstance(schema, Mapping):
+        raise SchemaError(at, f"a schema is an object, not {type(schema).__name__}")
+    if "$ref" in schema:
+        ref = str(schema["$ref"])
+        if ref in _above:
+            raise SchemaError(ref, "a schema that contains itself is not supported")
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        found = json_schema(document, follow(document, ref), ref, (*_above, ref))
+        return {**found, **json_schema(document, beside, at, _above)} if beside else found
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ANNOTATIONS or key.startswith("x-") or key == "nullable":
+            continue
+        out[key] = _keyword(document, key, value, f"{at}/{key}", _above)
+    for strict, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if out.get(strict) is True and bound in out:  # OpenAPI 3.0 marks a bound as strict with a boolean
+            out[strict] = out.pop(bound)
+        elif isinstance(out.get(strict), bool):
+            del out[strict]
+    if len(out.get("allOf", ())) == 1:
+        (only,) = out.pop("allOf")
+        out = {**only, **out}
+    return _nullable(out) if schema.get("nullable") is True else out
+
+
+def _keyword(document: Mapping[str, Any], key: str, value: Any, at: str, above: tuple[str, ...]) -> Any:
+    if key in {"properties", "patternProperties"}:
+        return {name: json_schema(document, one, f"{at}/{name}", above) for name, one in value.items()}
+    if key in {"anyOf", "oneOf", "allOf", "prefixItems"}:
+        return [json_schema(document, one, f"{at}/{place}", above) for place, one in enumerate(value)]
+    if key in {"items", "additionalProperties", "not"} and isinstance(value, Mapping):
+        return json_schema(document, value, at, above)
+    return value
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with null allowed, also where strict OpenAPI 3.0 gives `nullable` beside `oneOf` no effect."""
+    kept = {"default": schema["default"]} if "default" in schema else {}
+    if isinstance(schema.get("type"), str):
+        wider = {**schema, "type": [schema["type"], "null"]}
+        if "enum" in wider and None not in wider["enum"]:
+            wider["enum"] = [*wider["enum"], None]
+        return wider
+    return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **kept}
+
+
+def allows_null(schema: Mapping[str, Any]) -> bool:
+    """Whether null is an instance."""
+    return bool(validator(dumps(schema)).is_valid(None))
+
+
+def without(schema: Any, keywords: frozenset[str]) -> Any:
+    """The schema with some keywords dropped at every depth, names of properties left alone."""
+    if isinstance(schema, list):
+        return [without(one, keywords) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: {name: without(one, keywords) for name, one in value.items()}
+        if key == "properties"
+        else without(value, keywords)
+        for key, value in schema.items()
+        if key not in keywords
+    }
+
+
+def any_of(schema: Any) -> Any:
+    """The schema with each `oneOf` read as `anyOf`: what is left when the branches of a union overlap."""
+    if isinstance(schema, list):
+        return [any_of(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {"anyOf" if key == "oneOf" else key: any_of(value) for key, value in schema.items()}
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """RFC 7396: `patch` laid over `target`."""
+    if not isinstance(patch, Mapping):
+        return patch
+    out = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        else:
+            out[key] = merge(out.get(key), value)
+    return out
+
+
+@lru_cache(maxsize=512)
+def validator(schema: str) -> Any:
+    """A compiled validator for a schema given as JSON text; jsonschema-rs, where validation is hot."""
+    return jsonschema_rs.Draft202012Validator(schema)
+
+
+def complaints(schema: Mapping[str, Any], value: Any) -> Iterator[tuple[str, str]]:
+    """JSON pointer and message of each error, in jsonschema's words, for a person to read."""
+    for error in jsonschema.Draft202012Validator(schema).iter_errors(value):
+        yield "/" + "/".join(str(part) for part in error.absolute_path), error.message
+
+
+def validity(contract: Contract, body: Any) -> Validity:
+    """Whether a request body keeps to the contract: its schema, its limits, and what does not go together.
+
+    INVALID wins over UNSPECIFIED. UNSPECIFIED: an unclear edge, a value beyond the common envelope where no bound is
+    documented, a member that the document does not name, a union whose branches overlap, an integer written as 1.0.
+    """
+    return max(_verdicts(contract, body), key=_RANK.__getitem__, default=Validity.VALID)
+
+
+_RANK: Final = {Validity.VALID: 0, Validity.UNSPECIFIED: 1, Validity.INVALID: 2}
+
+
+def _verdicts(contract: Contract, body: Any) -> Iterator[Validity]:
+    if not isinstance(body, Mapping):
+        yield Validity.INVALID
+        return
+    yield from _by_schema(contract, body)
+    for limit in contract.limits:
+        for value in _measured(limit.parameter, body):
+            yield limit.place(value)
+    for combination in contract.combinations:
+        if combines(contract, combination, body):
+            yield combination.validity
+
+
+def _by_schema(contract: Contract, body: Mapping[str, Any]) -> Iterator[Validity]:
+    frame, lax = _frames(contract)
+    if not _is_valid(lax, body):
+        yield Validity.INVALID
+    elif not _is_valid(frame, body):
+        yield Validity.UNSPECIFIED
+    if contract.unknown_fields is not Validity.VALID and not body.keys() <= contract.parameters.keys():
+        yield Validity.UNSPECIFIED
+    for name, parameter in contract.parameters.items():
+        if isinstance(body.get(name), float) and "integer" in parameter.types and "number" not in parameter.types:
+            yield Validity.UNSPECIFIED
+
+
+def _is_valid(schema: str, body: Any) -> bool:
+    try:
+        return bool(validator(schema).is_valid(body))
+    except ValueError:  # integers beyond what the fast validator holds, lone surrogates
+        return jsonschema.Draft202012Validator(json.loads(schema)).is_valid(body)
+
+
+_FRAMES: dict[int, tuple[Any, str, str]] = {}
+
+
+def _frames(contract: Contract) -> tuple[str, str]:
+    """The request schema without what the limits judge: as printed, and with overlapping unions allowed."""
+    found = _FRAMES.get(id(contract.request))
+    if found is None or found[0] is not contract.request:
+        schema = json.loads(dumps(contract.request))
+        for limit in contract.limits:
+            top = limit.parameter.partition("[")[0].partition(".")[0]
+            if top in schema.get("properties", {}):
+                drop = COUNTS if limit.parameter.endswith("[]") else BOUNDS
+                schema["properties"][top] = without(schema["properties"][top], drop)
+        found = contract.request, dumps(schema), dumps(any_of(schema))
+        _FRAMES[id(contract.request)] = found
+    return found[1], found[2]
+
+
+def _measured(parameter: str, body: Mapping[str, Any]) -> Iterator[float]:
+    """The numbers that a limit speaks of: the member itself, the values of a map, or the length of a list."""
+    if parameter.endswith("[]"):
+        value = body.get(parameter[:-2])
+        if isinstance(value, list):
+            yield len(value)
+    elif parameter.endswith(".*"):
+        value = body.get(parameter[:-2])
+        yield from filter(_is_number, value.values() if isinstance(value, Mapping) else ())
+    else:
+        yield from filter(_is_number, [body.get(parameter)])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def combines(contract: Contract, combination: Combination, body: Mapping[str, Any]) -> bool:
+    """Whether a body holds what the combination names."""
+    asked = Asked(body, {name: contract.default(name) for name in contract.parameters})
+    if any(body.get(name) is None for name in combination.given):
+        return False
+    for name, wanted in combination.where.items():
+        if asked.get(name) not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
+            return False
+    if combination.compare is None:
+        return True
+    left, how, right = combination.compare
+    a, b = asked.get(left), asked.get(right) if isinstance(right, str) else right
+    return _is_number(a) and _is_number(b) and _COMPARE[how](a, b)
