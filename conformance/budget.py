@@ -1,0 +1,107 @@
+"""What a run may cost at most, and what it has cost so far. Limits are hard: what does not fit stays unsent, with the reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from conformance.asked import Asked
+
+BYTES_PER_TOKEN: Final = 3  # a cautious guess for prompts, put right by the usage that the target reports
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Ceilings of a run; None is no ceiling. `requests` counts attempts, so retries are paid for too."""
+
+    requests: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Tokens that one exchange may take, or took."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
+def worst_case(asked: Asked) -> Cost:
+    """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing."""
+    prompt = sum(
+        len(one) if isinstance(one, tuple) else len(one.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
+        for one in asked.prompts
+    )
+    candidates = asked.best_of * max(len(asked.prompts), 1)
+    return Cost(prompt, max(asked.max_tokens or 0, 0) * candidates)
+
+
+def reported(usage: Mapping[str, Any] | None) -> Cost | None:
+    """What the target says it charged; None where it does not say so in whole numbers."""
+    if usage is None:
+        return None
+    counts = [usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
+    if not all(isinstance(one, (int, float)) and not isinstance(one, bool) and 0 <= one < 2**53 for one in counts):
+        return None
+    return Cost(int(counts[0]), int(counts[1]))
+
+
+@dataclass
+class Account:
+    """What was spent and what is promised to requests in flight; says why the next request may not go out."""
+
+    budget: Budget
+    clock: Callable[[], float] = time.monotonic
+    attempts: int = 0
+    spent: Cost = Cost()
+    promised: Cost = Cost()
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time until the run must end; None where it may take for ever."""
+        if self.budget.seconds is None:
+            return None
+        return self.budget.seconds - (self.clock() - self.started)
+
+    def refuses(self, cost: Cost = Cost()) -> str:  # noqa: B008 (frozen)
+        """Why a request of this cost does not fit, or the empty string."""
+        left = self.seconds_left
+        if left is not None and left <= 0:
+            return f"the run took its {self.budget.seconds:g} s (--max-seconds)"
+        for name, option, used, more, limit in (
+            ("attempts", "--max-requests", self.attempts, 1, self.budget.requests),
+            (
+                "completion tokens",
+                "--max-tokens",
+                self.spent.completion + self.promised.completion,
+                cost.completion,
+                self.budget.completion_tokens,
+            ),
+            (
+                "prompt tokens",
+                "--max-prompt-tokens",
+                self.spent.prompt + self.promised.prompt,
+                cost.prompt,
+                self.budget.prompt_tokens,
+            ),
+        ):
+            if limit is not None and used + more > limit:
+                return f"{used} of {limit} {name} are used, and the next request may take {more} ({option})"
+        return ""
+
+    def promise(self, cost: Cost) -> None:
+        """Set the cost of a request aside before it goes out."""
+        self.promised = Cost(self.promised.prompt + cost.prompt, self.promised.completion + cost.completion)
+
+    def settle(self, promised: Cost, took: Cost) -> None:
+        """Replace what was set aside by what it took."""
+        self.promised = Cost(self.promised.prompt - promised.prompt, self.promised.completion - promised.completion)
+        self.spent = Cost(self.spent.prompt + took.prompt, self.spent.completion + took.completion)
