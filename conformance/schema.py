@@ -93,6 +93,14 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **kept}
 
 
+def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The alternatives of a union, nested ones too, null left out; the schema itself where it is no union."""
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return tuple(found for one in schema[word] for found in branches(one) if found.get("type") != "null")
+    return (schema,)
+
+
 def allows_null(schema: Mapping[str, Any]) -> bool:
     """Whether null is an instance."""
     return bool(validator(dumps(schema)).is_valid(None))

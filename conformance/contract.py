@@ -1,0 +1,353 @@
+"""specs/<provider>/ → Contract. Every error of the data is raised here: its file, its place, the way to mend it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import yaml
+
+from conformance import derive, limits
+from conformance.model import (
+    Ambiguity,
+    Combination,
+    Contract,
+    Exclusion,
+    Layer,
+    Level,
+    Parameter,
+    Repair,
+    Requirement,
+    Source,
+    Statement,
+    Validity,
+)
+from conformance.schema import SchemaError, allows_null, json_schema, merge
+from conformance.strictjson import MISSING, dumps
+
+PACKAGE: Final = Path(__file__).resolve().parent
+
+
+class ContractError(ValueError):
+    """Bad data: what is wrong, in which file and at which place, and what to do."""
+
+    def __init__(self, file: Path | str, at: str, message: str) -> None:
+        super().__init__(f"{file}: {at or '/'}: {message}")
+        self.file = str(file)
+        self.at = at
+
+
+def folders(specs: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """Where contracts are looked for, the caller's folders first, then those that came with the suite."""
+    shipped = next((path for path in (PACKAGE / "specs", PACKAGE.parent / "specs") if path.is_dir()), PACKAGE / "specs")
+    return (*map(Path, specs), shipped)
+
+
+def providers(specs: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The names of all providers that have a contract, in alphabetical order."""
+    return tuple(sorted({found.parent.name for folder in folders(specs) for found in folder.glob("*/contract.yaml")}))
+
+
+def load(provider: str, specs: Sequence[Path] = ()) -> Contract:
+    """The contract of a provider; a ContractError says what to mend where its folder is not in order."""
+    for folder in folders(specs):
+        if (folder / provider / "contract.yaml").is_file():
+            return _contract(provider, folder / provider, folders(specs)[-1] / "common.yaml")
+    known = ", ".join(providers(specs)) or "none"
+    raise ContractError("specs", f"/{provider}", f"no such provider; known are {known}; add one with --specs DIR")
+
+
+class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """YAML that a contract is written in: dates stay text, and a key that stands twice is an error."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key, _ in node.value:
+        name = loader.construct_object(key, deep=True)
+        if name in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
+        seen.add(name)
+    loader.flatten_mapping(node)
+    return dict(loader.construct_pairs(node, deep=True))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def read_yaml(path: Path) -> Any:
+    """The one value of a YAML file; a ContractError with line and column where it cannot be read."""
+    try:
+        return yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
+    except OSError as error:
+        raise ContractError(path, "", f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ContractError(path, "", "is not UTF-8; save it as UTF-8") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ContractError(path, place, f"is not YAML: {getattr(error, 'problem', None) or error}") from None
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((PACKAGE / "contract.schema.json").read_text("utf-8"))
+    return found
+
+
+def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
+    data = read_yaml(path)
+    errors = jsonschema.Draft202012Validator(schema).iter_errors(data)
+    error = jsonschema.exceptions.best_match(errors)
+    if error is not None:
+        at = "".join(f"/{part}" for part in error.absolute_path)
+        raise ContractError(path, at, f"{error.message[:300]}; see contract.schema.json")
+    return data if isinstance(data, dict) else {}
+
+
+def _contract(provider: str, folder: Path, common_file: Path) -> Contract:
+    at, file = folder / "openapi.yaml", folder / "contract.yaml"
+    openapi = read_yaml(at)
+    if not isinstance(openapi, dict):
+        raise ContractError(at, "", "is no object; an OpenAPI document begins with `openapi: 3.x`")
+    data = _conforming(file, _schema())
+    common = _conforming(common_file, {"$defs": _schema()["$defs"], "$ref": "#/$defs/common"})
+    if data["provider"] != provider:
+        raise ContractError(file, "/provider", f"is {data['provider']!r}; expected the folder's name {provider!r}")
+    try:
+        return _assemble(openapi, data, common, at, file)
+    except SchemaError as error:
+        raise ContractError(at, error.at, error.message) from None
+
+
+def _operation(openapi: Mapping[str, Any], data: Mapping[str, Any], at: Path) -> tuple[str, str, Mapping[str, Any]]:
+    paths = openapi.get("paths", {})
+    wanted = data.get("operation")
+    found = [
+        (method, path, operation)
+        for path, item in paths.items()
+        for method, operation in item.items()
+        if isinstance(operation, Mapping) and (f"{method} {path}" == wanted if wanted else "requestBody" in operation)
+    ]
+    if len(found) != 1:
+        told = f"`operation: {wanted}` of contract.yaml" if wanted else "the one operation with a request body"
+        names = ", ".join(f"{method} {path}" for method, path, _ in found) or "none"
+        raise ContractError(at, "/paths", f"found {names}; expected {told}; name it as `operation` in contract.yaml")
+    return found[0]
+
+
+def _pointer(*tokens: str) -> str:
+    return "#" + "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def _media(holder: Any, at: Path, pointer: str) -> tuple[Mapping[str, Any], str]:
+    content = holder.get("content", {}) if isinstance(holder, Mapping) else {}
+    schema = content.get("application/json", {}).get("schema")
+    if not isinstance(schema, Mapping):
+        raise ContractError(at, pointer, "has no schema under content/application~1json; expected one")
+    ref = schema.get("$ref")
+    return schema, str(ref) if ref else f"{pointer}/content/application~1json/schema"
+
+
+def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, Any], at: Path, file: Path) -> Contract:
+    method, path, operation = _operation(openapi, data, at)
+    root = _pointer("paths", path, method)
+    servers = operation.get("servers") or openapi.get("servers") or [{"url": "/"}]
+    printed_request, request_at = _media(operation["requestBody"], at, f"{root}/requestBody")
+    request = json_schema(openapi, printed_request, request_at)
+    responses = {str(status): value for status, value in operation.get("responses", {}).items()}
+    if "200" not in responses:
+        raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
+    printed_response, response_at = _media(responses["200"], at, f"{root}/responses/200")
+    response = json_schema(openapi, printed_response, response_at)
+    errors = {
+        status: (json_schema(openapi, schema, where), where)
+        for status, value in responses.items()
+        if status[:1] in "45" and isinstance(value, Mapping) and value.get("content")
+        for schema, where in [_media(value, at, f"{root}/responses/{status}")]
+    }
+    parameters = _parameters(request, request_at)
+    for place, row in enumerate(data.get("limits", ())):
+        if limits.top(row["parameter"]) not in parameters:
+            message = f"{row['parameter']!r} is no parameter of openapi.yaml; expected one of {', '.join(parameters)}"
+            raise ContractError(file, f"/limits/{place}/parameter", message)
+    chunk = data.get("chunk") or {"level": "SHOULD", "layer": "ecosystem"}
+    contract = Contract(
+        provider=data["provider"],
+        title=data["title"],
+        revision=data["revision"],
+        sha256=hashlib.sha256(dumps([openapi, data, common]).encode()).hexdigest(),
+        openapi=openapi,
+        server=str(servers[0]["url"]).rstrip("/"),
+        path=path,
+        method=method.upper(),
+        operation_at=root,
+        request=request,
+        response=response,
+        chunk=merge(response, chunk.get("patch", {})),
+        errors={status: schema for status, (schema, _) in errors.items()},
+        parameters=parameters,
+        limits=limits.gather(parameters, data.get("limits", ()), common.get("envelope", ())),
+        requirements=(),
+        exclusions=tuple(Exclusion(row["promise"], _source(row), row["reason"]) for row in data.get("exclusions", ())),
+        ambiguities=tuple(
+            Ambiguity(row["id"], row["point"], tuple(row["readings"]), row["observed"], _source(row))
+            for row in data.get("ambiguities", ())
+        ),
+        repairs=tuple(Repair(row["at"], row.get("upstream"), row["reason"]) for row in data.get("repairs", ())),
+        statements=tuple(
+            Statement(row["page"], row["says"], tuple(row["bound"])) for row in data.get("statements", ())
+        ),
+        combinations=tuple(_combination(row) for row in data.get("combinations", ())),
+        examples={name: tuple(values) for name, values in data.get("examples", {}).items()},
+        unknown_fields=Validity(data.get("unknown_fields", "unspecified")),
+    )
+    derived = [
+        *derive.request_rows(parameters.values(), contract.limits, request_at),
+        *_combination_rows(contract, data),
+        *derive.response_rows(
+            response, "plain", "plain_field_conforms", Level.MUST, Layer.CONTRACT, Source(response_at)
+        ),
+        *derive.response_rows(
+            contract.chunk,
+            "chunk",
+            "chunk_field_conforms",
+            Level(chunk["level"]),
+            Layer(chunk["layer"]),
+            _source(chunk) if "source" in chunk else Source(response_at),
+        ),
+        *(
+            row
+            for status, (schema, where) in errors.items()
+            for row in derive.response_rows(
+                schema, "error", "error_field_conforms", Level.MUST, Layer.CONTRACT, Source(where), status
+            )
+        ),
+    ]
+    return replace(contract, requirements=_requirements(contract, derived, data, common, file))
+
+
+def _source(row: Mapping[str, Any]) -> Source:
+    found = row.get("source", {})
+    return Source(found.get("at", ""), found.get("page", ""))
+
+
+def _parameters(request: Mapping[str, Any], at: str) -> dict[str, Parameter]:
+    required = request.get("required", ())
+    return {
+        name: Parameter(
+            name,
+            schema,
+            name in required,
+            allows_null(schema),
+            schema.get("default", MISSING),
+            Source(f"{at}/properties/{name}"),
+        )
+        for name, schema in request.get("properties", {}).items()
+    }
+
+
+def _combination(row: Mapping[str, Any]) -> Combination:
+    compare = tuple(row["compare"]) if "compare" in row else None
+    return Combination(
+        row["id"],
+        Validity(row["validity"]),
+        row.get("where", {}),
+        tuple(row.get("given", ())),
+        compare,
+        row.get("example", {}),
+    )
+
+
+def _combination_rows(contract: Contract, data: Mapping[str, Any]) -> Iterator[Requirement]:
+    for combination, row in zip(contract.combinations, data.get("combinations", ()), strict=True):
+        promise = row.get("promise", "Members that do not go together are refused.")
+        level, layer = Level(row.get("level", "SHOULD")), Layer(row.get("layer", "contract"))
+        yield from derive.combination_row(combination, level, layer, promise, _source(row))
+
+
+def _requirements(
+    contract: Contract,
+    derived: Iterable[Requirement],
+    data: Mapping[str, Any],
+    common: Mapping[str, Any],
+    file: Path,
+) -> tuple[Requirement, ...]:
+    """Own rows, common rows that hold here, and derived rows as adjusted; an id stands once, the own row winning."""
+    rows: dict[str, Requirement] = {}
+    for place, told in enumerate(data.get("requirements", ())):
+        row = _row(told)
+        if row.id in rows:
+            raise ContractError(file, f"/requirements/{place}/id", f"{row.id!r} stands twice; give each row its own id")
+        _known(row, file, f"/requirements/{place}/check")
+        rows[row.id] = row
+    dropped = data.get("without", {})
+    for told in common.get("requirements", ()):
+        held = set(told.get("needs", ())) <= contract.parameters.keys()
+        if held and not any(fnmatchcase(told["id"], glob) for glob in dropped):
+            rows.setdefault(told["id"], _row(told))
+    adjusted = [_adjusted(row, data.get("derived", ())) for row in derived]
+    _all_used(adjusted, data, file, derived)
+    for found in adjusted:
+        if found is not None:
+            rows.setdefault(found.id, found)
+    return tuple(rows.values())
+
+
+def _row(row: Mapping[str, Any]) -> Requirement:
+    return Requirement(
+        row["id"],
+        row["check"],
+        Level(row["level"]),
+        Layer(row["layer"]),
+        row["promise"],
+        _source(row),
+        row.get("when", {}),
+        row.get("params", {}),
+        row.get("since", ""),
+    )
+
+
+def _known(row: Requirement, file: Path, at: str) -> None:
+    from conformance.catalogue import load as catalogue
+
+    if row.check not in catalogue():
+        raise ContractError(file, at, f"there is no check {row.check!r}; `conformance list --checks` names them all")
+
+
+def _glob(pattern: str) -> str:
+    """An id as a glob in which only `*` at the end of a segment matches more than itself: brackets are names here."""
+    return pattern.replace("[", "[[]")
+
+
+def _adjusted(row: Requirement, changes: Sequence[Mapping[str, Any]]) -> Requirement | None:
+    for change in changes:
+        if fnmatchcase(row.id, _glob(change["id"])):
+            if change.get("drop"):
+                return None
+            level, layer = Level(change.get("level", row.level)), Layer(change.get("layer", row.layer))
+            return replace(row, level=level, layer=layer)
+    return row
+
+
+def _all_used(
+    adjusted: Sequence[Requirement | None], data: Mapping[str, Any], file: Path, derived: Iterable[Requirement]
+) -> None:
+    ids = [row.id for row in derived]
+    for place, change in enumerate(data.get("derived", ())):
+        if not any(fnmatchcase(one, _glob(change["id"])) for one in ids):
+            message = f"{change['id']!r} matches no derived row; `conformance list` shows their ids"
+            raise ContractError(file, f"/derived/{place}/id", message)

@@ -1,0 +1,189 @@
+"""Rows that a schema can say: one requirement for each field and keyword of openapi.yaml, each with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.limits import top
+from conformance.model import Combination, Layer, Level, Limit, Parameter, Requirement, Source, Validity, _types
+from conformance.schema import allows_null, branches
+from conformance.strictjson import MISSING
+
+KEYWORDS: Final = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems", "pattern")
+VISIBLE_DEFAULTS: Final = frozenset({"n", "max_tokens", "echo", "stream", "logprobs"})
+COERCIBLE: Final = frozenset({"integer", "number", "boolean"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A place in a schema. `path`: `choices[].text`, `logit_bias.*`; `sure`: every instance of the whole has it."""
+
+    path: str
+    schema: Mapping[str, Any]
+    required: bool
+    sure: bool
+    at: str
+
+
+def fields(schema: Mapping[str, Any], path: str = "", sure: bool = True, at: str = "") -> Iterator[Field]:
+    """Every field of an object schema, parents first; unions are entered where one branch alone is not null."""
+    body = _only_branch(schema)
+    required = body.get("required", ())
+    for name, child in body.get("properties", {}).items():
+        here, place = f"{path}.{name}" if path else name, f"{at}/properties/{name}"
+        owed = name in required
+        certain = sure and owed
+        yield Field(here, child, owed, certain, place)
+        yield from fields(child, here, certain and not allows_null(child), place)
+    if isinstance(items := body.get("items"), Mapping):
+        yield Field(f"{path}[]", items, False, False, f"{at}/items")
+        yield from fields(items, f"{path}[]", sure and path == "choices", f"{at}/items")
+    if isinstance(values := body.get("additionalProperties"), Mapping) and values:
+        yield Field(f"{path}.*", values, False, False, f"{at}/additionalProperties")
+        yield from fields(values, f"{path}.*", False, f"{at}/additionalProperties")
+
+
+def _only_branch(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = branches(schema)
+    return found[0] if len(found) == 1 else schema
+
+
+def keywords(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The keywords of a field with what they demand; a union of several shapes is one `type`, its schema whole."""
+    narrow = _only_branch(schema)
+    nullable = allows_null(schema)
+    if "type" in narrow:
+        types = [narrow["type"]] if isinstance(narrow["type"], str) else list(narrow["type"])
+        yield "type", sorted({*types, "null"} if nullable else types)
+    elif "enum" not in narrow and any(word in narrow for word in ("anyOf", "oneOf", "allOf")):
+        yield "schema", dict(schema)
+    for word in KEYWORDS[1:]:
+        if word in narrow:
+            value = narrow[word]
+            yield word, [*value, None] if word == "enum" and nullable and None not in value else value
+
+
+def response_rows(
+    schema: Mapping[str, Any], channel: str, check: str, level: Level, layer: Layer, source: Source, status: str = ""
+) -> Iterator[Requirement]:
+    """One row for each keyword of each field of a response, a chunk, or an error of one status."""
+    prefix = f"error.{status}" if status else channel
+    whole = {"plain": "the body", "chunk": "each chunk", "error": f"the body of a {status}"}[channel]
+    base = {"channel": channel, **({"status": status} if status else {})}
+    for field in fields(schema):
+        name = f"{prefix}.{field.path}".replace("plain.", "response.", 1)
+        here = Source(source.at + field.at, source.page)
+        if field.required:
+            params = {**base, "path": field.path, "keyword": "required", "expected": True, "due": field.sure}
+            promise = f"In {whole}, `{field.path}` is there."
+            yield Requirement(f"{name}.required", check, level, layer, promise, here, params=params)
+        for keyword, expected in keywords(field.schema):
+            params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": field.sure}
+            promise = f"In {whole}, `{field.path}` {_says(keyword, expected)}."
+            yield Requirement(f"{name}.{keyword.lower()}", check, level, layer, promise, here, params=params)
+
+
+def _says(keyword: str, expected: Any) -> str:
+    listed = [str(one) if one is not None else "null" for one in expected] if isinstance(expected, list) else []
+    return {
+        "type": f"is of type {' or '.join(listed)}",
+        "enum": f"is one of {', '.join(listed)}",
+        "const": f"is {expected!r}",
+        "minimum": f"is at least {expected}",
+        "maximum": f"is at most {expected}",
+        "minItems": f"has at least {expected} items",
+        "maxItems": f"has at most {expected} items",
+        "pattern": f"matches {expected}",
+        "schema": "has one of its documented shapes",
+    }[keyword]
+
+
+def request_rows(parameters: Iterable[Parameter], limits: Iterable[Limit], at: str) -> Iterator[Requirement]:
+    """Rows on what a target accepts and refuses, one for each parameter and keyword."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for parameter in known.values():
+        yield from _parameter_rows(parameter)
+    for limit in limits:
+        owner = top(limit.parameter)
+        if limit.binding and owner in known:
+            yield from _limit_rows(limit, known[owner].source)
+
+
+def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:
+    name, where = parameter.name, parameter.source
+
+    def row(word: str, check: str, level: Level, promise: str, **params: Any) -> Requirement:
+        told = {"parameter": name, "keyword": word, **params}
+        return Requirement(f"request.{name}.{word}", check, level, Layer.CONTRACT, promise, where, params=told)
+
+    yield row("accepts", "valid_is_accepted", Level.MUST, f"Documented values of `{name}` are accepted.")
+    if parameter.nullable:
+        yield row("null", "valid_is_accepted", Level.MUST, f"`{name}` may be null.")
+    elif parameter.types or "enum" in parameter.schema:
+        level = Level.MUST if parameter.required else Level.SHOULD
+        yield row("nullable", "invalid_is_refused", level, f"`{name}` may not be null.")
+    if parameter.required:
+        yield row("required", "invalid_is_refused", Level.MUST, f"A request without `{name}` is refused.")
+    if parameter.types:
+        listed = " or ".join(sorted(parameter.types))
+        yield row("type", "invalid_is_refused", Level.MUST, f"`{name}` is {listed}: other types are refused.")
+    if parameter.types and parameter.types <= COERCIBLE:
+        promise = f"`{name}` is not converted from a look-alike of another type, such as a number in quotes."
+        yield row("coercion", "invalid_is_refused", Level.SHOULD, promise)
+    if "enum" in _only_branch(parameter.schema):
+        yield row("enum", "invalid_is_refused", Level.MUST, f"`{name}` outside its documented values is refused.")
+    if parameter.default is not MISSING and parameter.default is not None and name in VISIBLE_DEFAULTS:
+        promise = f"A request without `{name}` is answered as with its default {parameter.default!r}."
+        yield row("default", "default_is_explicit", Level.MUST, promise)
+    yield from _nested_rows(parameter)
+
+
+def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
+    """Rows on the types of members, map values and list items; a list item only where one kind of list is allowed."""
+    lists = [branch for branch in branches(parameter.schema) if "items" in branch]
+    narrow = _only_branch(parameter.schema)
+    if len(lists) == 1 and "items" not in narrow:
+        narrow = lists[0]
+    for field in fields(narrow, parameter.name):
+        if (
+            field.path == parameter.name
+            or not _types(field.schema)
+            or field.path.count(".") + field.path.count("[") > 1
+        ):
+            continue
+        params = {"parameter": field.path, "keyword": "type"}
+        where = Source(parameter.source.at + field.at, parameter.source.page)
+        listed = " or ".join(sorted(_types(field.schema)))
+        promise = f"`{field.path}` is {listed}: other types are refused."
+        identity = f"request.{field.path}.type"
+        level = Level.SHOULD if field.path.endswith(".*") else Level.MUST
+        yield Requirement(identity, "invalid_is_refused", level, Layer.CONTRACT, promise, where, params=params)
+
+
+def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
+    counts = limit.parameter.endswith("[]")
+    source = limit.source if limit.source.at else where
+    for bound, words, how in (
+        (limit.low, ("minimum", "min-items"), "below"),
+        (limit.high, ("maximum", "max-items"), "above"),
+    ):
+        if bound is None:
+            continue
+        word = words[counts]
+        name = limit.parameter.removesuffix("[]") if counts else limit.parameter
+        what = f"the number of items in `{name}`" if counts else f"`{name}`"
+        params = {"parameter": limit.parameter, "keyword": word, "value": bound}
+        promise = f"{what[:1].upper()}{what[1:]} {how} {bound:g} is refused."
+        identity = f"request.{name}.{word}"
+        yield Requirement(identity, "invalid_is_refused", limit.level, Layer.CONTRACT, promise, source, params=params)
+
+
+def combination_row(
+    combination: Combination, level: Level, layer: Layer, promise: str, source: Source
+) -> Iterator[Requirement]:
+    """The row on refusing a combination; none where the contract leaves it open."""
+    if combination.validity is Validity.INVALID:
+        params = {"combination": combination.id}
+        yield Requirement(combination.id, "invalid_is_refused", level, layer, promise, source, params=params)
