@@ -1,0 +1,39 @@
+"""Each session is named after the question it answers."""
+
+import nox
+
+nox.options.sessions = ["style", "types", "tests"]
+DEV = ("-c", "constraints.txt", "-e", ".", "--group", "dev")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Does the tool do what it says?"""
+    session.install(*DEV)
+    session.run("pytest", "-q", *session.posargs)
+
+
+@nox.session
+def style(session: nox.Session) -> None:
+    """Does the code read as one?"""
+    session.install("-c", "constraints.txt", "ruff")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Do the parts fit?"""
+    session.install(*DEV)
+    session.run("mypy")
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Does what is published work, away from the checkout?"""
+    session.install("-c", "constraints.txt", "build")
+    built = session.create_tmp()
+    session.run("python", "-m", "build", "--wheel", "--outdir", built)
+    session.install("-c", "constraints.txt", "--find-links", built, "completions-conformance")
+    session.chdir(built)
+    session.run("conformance", "run", "all")
