@@ -3,7 +3,7 @@
 import nox
 
 nox.options.sessions = ["style", "types", "tests"]
-DEV = ("-c", "constraints.txt", "-e", ".", "--group", "dev")
+DEV = ("-c", "constraints.txt", "-e", ".[dev]")
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""What a run may cost at most, and what it has cost so far. Limits are hard: what does not fit stays unsent, with the reason."""
+"""What a run may cost at most, and what it has cost so far. What does not fit stays unsent, with the reason."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Account:
             return None
         return self.budget.seconds - (self.clock() - self.started)
 
-    def refuses(self, cost: Cost = Cost()) -> str:  # noqa: B008 (frozen)
+    def refuses(self, cost: Cost = Cost()) -> str:
         """Why a request of this cost does not fit, or the empty string."""
         left = self.seconds_left
         if left is not None and left <= 0:

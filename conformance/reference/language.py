@@ -1,0 +1,120 @@
+"""A small deterministic language: which token follows which, and how likely, from nothing but arithmetic.
+
+Each prompt has a topic, a few dozen pieces that it keeps coming back to; within it, the last two tokens decide.
+One successor is clearly the best, so that greedy decoding means something, and the rest leave room for sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+from conformance.reference.tokens import FIRST_BYTE, SPELLED, Tokenizer, byte_token
+
+TOPIC: Final = 36
+FLOOR: Final = -7.0
+_MASK: Final = (1 << 64) - 1
+_PUNCTUATION: Final = tuple(byte_token(byte) for byte in b",.;\n")
+_LETTERS: Final = tuple(byte_token(byte) for byte in b"abcdefghijklmnopqrstuvwxyz     ,.")
+_GAPS: Final = (0.0, 1.1, 1.6, 2.3, 2.9, 3.4, 3.9, 4.3, 4.8, 5.2, 5.6, 6.0)
+
+
+class Endings(StrEnum):
+    """How often a text comes to its natural end."""
+
+    NEVER = "never"
+    SOMETIMES = "sometimes"
+    OFTEN = "often"
+
+
+@dataclass(frozen=True, slots=True)
+class Successors:
+    """What may follow: tokens with their logits, the best first, and the logit of every other piece."""
+
+    logits: Mapping[int, float]
+    floor: float = FLOOR
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageModel:
+    """The model: a tokenizer, how often a text ends by itself, how many tokens it can hold, and the length of its rope.
+
+    `rope` is where a text that nobody limited begins to look for its end.
+    """
+
+    tokenizer: Tokenizer = field(default_factory=Tokenizer)
+    endings: Endings = Endings.SOMETIMES
+    context: int = 4096
+    rope: int = 24
+
+    def topic(self, prompt: Sequence[int], suffix: str = "") -> int:
+        """One number for all that comes before the text (and after it, where a suffix is asked for)."""
+        told = ",".join(map(str, prompt)) + "\0" + suffix
+        return int.from_bytes(blake2b(told.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+    def successors(self, topic: int, before: int, last: int, pending: bytes = b"") -> Successors:
+        """What may follow two tokens under a topic; the rest of a character that has begun, where one has."""
+        if pending:
+            found = _completions(pending)
+            if found is not None:
+                return found
+        return _successors(topic, before, last, self.tokenizer.bytewise)
+
+    def end_logit(self, topic: int, before: int, last: int, step: int, *, roped: bool) -> float | None:
+        """The logit of ending the text at this step; None where it cannot end here."""
+        if self.endings is Endings.NEVER:
+            return None
+        slack = max(0, step - self.rope) * 0.6 if roped else 0.0
+        if self.endings is Endings.OFTEN:
+            return 9.0 if _mix(topic, before, last + 7) % 3 == 0 else 2.0 + slack
+        if step < 4:
+            return None
+        return 9.0 if _mix(topic, before, last + 7) % 48 == 0 else -1.0 + slack
+
+
+def _mix(topic: int, before: int, last: int) -> int:
+    state = (topic ^ (before * 0x9E3779B97F4A7C15) ^ (last * 0xC2B2AE3D27D4EB4F)) & _MASK
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+    return state ^ (state >> 31)
+
+
+@lru_cache(maxsize=256)
+def _vocabulary(topic: int, bytewise: bool) -> tuple[int, ...]:
+    if bytewise:
+        return _LETTERS
+    state, found = topic, list(_PUNCTUATION[:2])
+    while len(found) < TOPIC:
+        state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
+        found.append((state >> 33) % FIRST_BYTE)
+    return tuple(found)
+
+
+@lru_cache(maxsize=8192)
+def _successors(topic: int, before: int, last: int, bytewise: bool) -> Successors:
+    state = _mix(topic, before, last)
+    words = _vocabulary(topic, bytewise)
+    chosen: dict[int, float] = {}
+    if state % 11 == 0 and not bytewise:
+        chosen[byte_token(SPELLED[(state >> 8) % len(SPELLED)][0])] = 6.0
+    while len(chosen) < len(_GAPS):
+        state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
+        token = words[(state >> 33) % len(words)]
+        if token not in chosen and token != last:
+            chosen[token] = 6.0 - _GAPS[len(chosen)] - (state >> 54) / 4096
+    return Successors(chosen)
+
+
+@lru_cache(maxsize=256)
+def _completions(pending: bytes) -> Successors | None:
+    found: dict[int, float] = {}
+    for spelled in SPELLED:
+        for start in range(len(spelled)):
+            rest = spelled[start + len(pending) :]
+            if rest and spelled[start : start + len(pending)] == pending and spelled[start] >= 0xC0:
+                found.setdefault(byte_token(rest[0]), 8.0 - 1.5 * len(found))
+    return Successors(found) if found else None

@@ -1,0 +1,102 @@
+"""A recorded request as something to paste: curl, and openai-python. The key stays in the environment."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+from conformance.model import Credential, RequestCase
+
+KEY: Final = "CONFORMANCE_API_KEY"
+WRONG: Final = "wrong-key"
+LONGEST: Final = 6_000  # bytes of a body that anyone would paste
+_AUTHORIZATION: Final = {
+    Credential.KEY: f'"Authorization: Bearer ${KEY}"',
+    Credential.LOWERCASE_SCHEME: f'"Authorization: bearer ${KEY}"',
+    Credential.WRONG: f"'Authorization: Bearer {WRONG}'",
+}
+_SDK: Final = frozenset(
+    "model prompt best_of echo frequency_penalty logit_bias logprobs max_tokens n presence_penalty seed stop stream"
+    " stream_options suffix temperature top_p user".split()
+)
+
+
+def curl(case: RequestCase, url: str) -> str:
+    """The request as a shell command; bytes that no shell can quote are piped in from printf."""
+    words = ["curl -sS" + ("N" if _streams(case) else "") + "i"]
+    if case.method != "POST" or not case.content:
+        words[0] += f" -X {shlex.quote(case.method)}"
+    words[0] += f" {shlex.quote(url)}"
+    if case.credential in _AUTHORIZATION:
+        words.append(f"-H {_AUTHORIZATION[case.credential]}")
+    named = {name.lower() for name, _ in case.headers}
+    words += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in case.headers]
+    if case.content and "content-type" not in named:
+        words.append("-H 'Content-Type:'")  # curl would send a form's type
+    before = ""
+    if len(case.content) > LONGEST:
+        words.append("--data-binary @body.json")
+        before = f"# body.json: the {len(case.content):,} bytes of {case.id}, see exchanges.ndjson\n"
+    elif case.content:
+        text = _printable(case.content)
+        if text is None:
+            before = f"printf '{_octal(case.content)}' | "
+            words.append("--data-binary @-")
+        else:
+            words.append(f"--data-raw {shlex.quote(text)}")
+    return before + " \\\n  ".join(words)
+
+
+def _streams(case: RequestCase) -> bool:
+    return isinstance(case.body, Mapping) and case.body.get("stream") is True
+
+
+def _printable(content: bytes) -> str | None:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() else None
+
+
+def _octal(content: bytes) -> str:
+    plain = b" !#$&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~\""
+    return "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content)
+
+
+def python(case: RequestCase, base_url: str) -> str:
+    """The request by way of openai-python; empty where that client cannot send it."""
+    body = case.body
+    if len(case.content) > LONGEST or not isinstance(body, Mapping) or case.method != "POST" or case.credential not in _KEYS:
+        return ""
+    client = f"client = OpenAI(base_url={base_url!r}, api_key={_KEYS[case.credential]}, max_retries=0)"
+    imports = "import os\n\n" if case.credential is Credential.KEY else ""
+    return f"{imports}from openai import OpenAI\n\n{client}\n{_call(body)}\n"
+
+
+_KEYS: Final = {Credential.KEY: f'os.environ["{KEY}"]', Credential.WRONG: repr(WRONG)}
+
+
+def _call(body: Mapping[str, Any]) -> str:
+    if not {"model", "prompt"} <= body.keys():  # the typed method demands both
+        return f'print(client.post("/completions", cast_to=object, body={_literal(body)}))'
+    named = {name: value for name, value in body.items() if name in _SDK}
+    others = {name: value for name, value in body.items() if name not in _SDK}
+    lines = [f"    {name}={_literal(value)}," for name, value in named.items()]
+    if others:
+        lines.append(f"    extra_body={_literal(others)},")
+    create = "client.completions.create(\n" + "\n".join(lines) + "\n)"
+    if body.get("stream") is True:
+        return f"for chunk in {create}:\n    print(chunk)"
+    return f"print({create})"
+
+
+def _literal(value: Any) -> str:
+    """The value as Python source in printable ASCII."""
+    return ascii(value) if not isinstance(value, str) else _text(value)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value) if value.isascii() and value.isprintable() else ascii(value)

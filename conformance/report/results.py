@@ -1,0 +1,117 @@
+"""A run → results.json, the public interface that every other output is made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance import __version__
+from conformance.catalogue import load
+from conformance.report.replay import curl
+from conformance.report.standing import VERDICTS, exit_code, index, score
+
+if TYPE_CHECKING:
+    from conformance.model import RequestCase, Verdict
+    from conformance.runner import Run
+
+SCHEMA: Final = "conformance-results/1"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of results.json."""
+    found: dict[str, Any] = json.loads(files(__package__).joinpath("results.schema.json").read_text("utf-8"))
+    return found
+
+
+def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
+    """Everything a reader or a machine may want of a run, but for the bytes: those are in the recording."""
+    cases = {x.case.id: x.case for x in run.exchanges}
+    rows = [_row(verdict, run, cases) for verdict in run.verdicts]
+    code = exit_code(rows, run.incomplete, strict=strict)
+    contract = run.contract
+    return {
+        "schema": SCHEMA,
+        "provider": contract.provider,
+        "title": contract.title,
+        "suite_version": __version__,
+        "contract_revision": contract.revision,
+        "contract_sha256": contract.sha256,
+        "plan_sha256": run.plan_sha256,
+        "seed": run.seed,
+        "profile": run.profile,
+        "target": {"name": run.target.name, "base_url": run.target.base_url, "model": run.target.model},
+        "claims": list(run.claims),
+        "started_at": datetime.fromtimestamp(run.started_at, UTC).isoformat(timespec="seconds"),
+        "duration_s": round(run.duration_s, 3),
+        "strict": strict,
+        "verdict": VERDICTS[code],
+        "exit_code": code,
+        "incomplete": list(run.incomplete),
+        "totals": dict(run.totals),
+        "index": index(rows),
+        "score": score(rows),
+        "requirements": rows,
+    }
+
+
+def _row(verdict: Verdict, run: Run, cases: Mapping[str, RequestCase]) -> dict[str, Any]:
+    requirement = verdict.requirement
+    check = load().get(requirement.check)
+    return {
+        "id": requirement.id,
+        "area": requirement.area,
+        "level": requirement.level.value,
+        "layer": requirement.layer.value,
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason,
+        "check": requirement.check,
+        "promise": requirement.promise,
+        "why": check.why if check else "",
+        "fix": check.fix if check else "",
+        "source": {"at": requirement.source.at, "page": requirement.source.page},
+        "examined": verdict.examined,
+        "exchanges": verdict.exchanges,
+        "violations": verdict.violations,
+        "incomplete": verdict.incomplete,
+        "waiver": None,
+        "evidence": [
+            {
+                "case": one.case,
+                "at": one.at,
+                "message": one.message,
+                "curl": curl(cases[one.case], url(run)) if one.case in cases else "",
+            }
+            for one in verdict.evidence
+        ],
+        "observations": [
+            {"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations
+        ],
+    }
+
+
+def url(run: Run) -> str:
+    """Where requests of the run went: the base URL with the operation's path appended."""
+    return run.target.base_url.rstrip("/") + run.contract.path
+
+
+def dumps(results: Mapping[str, Any]) -> str:
+    """The document as JSON in ASCII, one requirement a line, so that two runs can be compared line by line."""
+    head = {name: value for name, value in results.items() if name != "requirements"}
+    rows = ",\n  ".join(json.dumps(row) for row in results["requirements"])
+    return json.dumps(head, indent=1)[:-2] + f',\n "requirements": [\n  {rows}\n ]\n}}\n'
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A results.json from disk; ValueError says what is wrong with it and what to do."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); give a results.json that `conformance run` wrote") from None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        told = found.get("schema") if isinstance(found, dict) else type(found).__name__
+        raise ValueError(f"{path} says schema {told!r}; expected {SCHEMA!r}: write it again with this version")
+    return found

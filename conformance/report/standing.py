@@ -1,0 +1,109 @@
+"""What a set of verdicts amounts to: conformant or not, how much was verified, what gates.
+
+Index and score are never merged: a suite that verified little and saw no failure has not shown conformance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+Row: TypeAlias = Mapping[str, Any]
+"""One entry of `requirements` in results.json."""
+
+CONFORMANT: Final = 0
+BROKEN: Final = 1
+MISUSED: Final = 2
+INCOMPLETE: Final = 3
+SUITE_FAULT: Final = 4
+
+VERDICTS: Final = {CONFORMANT: "conformant", BROKEN: "broken", INCOMPLETE: "incomplete", SUITE_FAULT: "suite_fault"}
+OUTCOMES: Final = ("fail", "flaky", "warn", "error", "inconclusive", "not_run", "pass", "not_applicable")
+"""All outcomes, the most urgent first: the order of every table and legend."""
+
+_VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
+_CONFORMING: Final = frozenset({"fail", "flaky", "warn"})
+
+
+def broken(row: Row) -> bool:
+    """Whether the target was seen to break this promise, waived or not."""
+    return row["outcome"] in _CONFORMING
+
+
+def gates(row: Row, *, strict: bool = False) -> bool:
+    """Whether this row alone makes the target non-conformant."""
+    binding = row["level"] == "MUST" or (strict and row["level"] == "SHOULD")
+    return binding and broken(row) and not row.get("waiver")
+
+
+def index(rows: Iterable[Row]) -> dict[str, int]:
+    """Verified MUSTs of all MUSTs that apply: how far the rest can be trusted."""
+    applicable = [row for row in rows if row["level"] == "MUST" and row["outcome"] != "not_applicable"]
+    return {"verified": sum(row["outcome"] in _VERIFIED for row in applicable), "of": len(applicable)}
+
+
+def score(rows: Iterable[Row]) -> dict[str, int]:
+    """Passed MUSTs of the verified ones: how the target did where it was seen."""
+    verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in _VERIFIED]
+    return {"passed": sum(row["outcome"] == "pass" for row in verified), "of": len(verified)}
+
+
+def exit_code(rows: Sequence[Row], reasons: Sequence[str] = (), *, strict: bool = False) -> int:
+    """The process's answer. A broken MUST is certain whatever else went wrong, so it outranks all others."""
+    if any(gates(row, strict=strict) for row in rows):
+        return BROKEN
+    if any(row["outcome"] == "error" for row in rows):
+        return SUITE_FAULT
+    return INCOMPLETE if reasons or any(row.get("incomplete") for row in rows) else CONFORMANT
+
+
+def count(rows: Iterable[Row]) -> dict[str, int]:
+    """How many rows have each outcome, in the order of OUTCOMES, none left out."""
+    found = Counter(row["outcome"] for row in rows)
+    return {outcome: found[outcome] for outcome in OUTCOMES}
+
+
+def by_area(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by area, in order of first appearance."""
+    areas: dict[str, list[Row]] = {}
+    for row in rows:
+        areas.setdefault(row["area"], []).append(row)
+    return areas
+
+
+def urgency(row: Row) -> tuple[int, int]:
+    """A sort key: broken before unknown before kept, MUST before SHOULD before MAY."""
+    return OUTCOMES.index(row["outcome"]), ("MUST", "SHOULD", "MAY").index(row["level"])
+
+
+def worst(rows: Iterable[Row]) -> str:
+    """The most urgent outcome among the rows; `not_applicable` where there is none."""
+    return min((row["outcome"] for row in rows), key=OUTCOMES.index, default="not_applicable")
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 promise`, `2 promises`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def headline(results: Mapping[str, Any]) -> tuple[str, str]:
+    """The verdict in two or three words, and the sentence that backs it."""
+    rows = results["requirements"]
+    musts, shoulds = (
+        [row for row in rows if broken(row) and row["level"] == level and not row.get("waiver")]
+        for level in ("MUST", "SHOULD")
+    )
+    unsettled = bool(results["incomplete"]) or any(row.get("incomplete") for row in rows)
+    also = f" {plural(len(shoulds), 'SHOULD')} {'is' if len(shoulds) == 1 else 'are'} not met." if shoulds else ""
+    if results["verdict"] == "broken":
+        named = plural(len(musts), "MUST") if musts else plural(len(shoulds), "SHOULD")
+        said = f"{named} {'is' if (len(musts) or len(shoulds)) == 1 else 'are'} broken."
+        rest = " The run is also incomplete." if unsettled else ""
+        return "Does not conform", said + (also if musts else "") + rest
+    if results["verdict"] == "suite_fault":
+        faults = sum(row["outcome"] == "error" for row in rows)
+        return "The suite failed", f"{plural(faults, 'check')} of this suite crashed: its own fault, not the target's."
+    if results["verdict"] == "incomplete":
+        return "Not settled", "No MUST was seen broken, but the run is incomplete." + also
+    return "Conforms", "Every MUST that applies was verified and holds." + also

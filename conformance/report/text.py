@@ -1,0 +1,31 @@
+"""Target text made fit for a reader: every character that hides, moves or rings a bell is spelled out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SEEN: Final = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """The text with controls as their pictures and other invisible characters as `<U+202E>`; `lines` keeps newlines."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or (lines and char == "\n") else _SEEN.get(ord(char), f"<U+{ord(char):04X}>")
+        for char in text
+    )
+
+
+def decoded(data: bytes) -> str:
+    """Bytes as text for a reader: what is not UTF-8 shows as `\\xff`, CR and NUL as their pictures."""
+    return visible(data.decode("utf-8", "backslashreplace"), lines=True)
+
+
+def fold(text: str, most: int) -> tuple[str, int, str]:
+    """Head, number of characters left out, tail: at most `most` characters in all."""
+    if len(text) <= most:
+        return text, 0, ""
+    head = most * 3 // 4
+    tail = most - head
+    return text[:head], len(text) - most, text[len(text) - tail :]

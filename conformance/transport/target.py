@@ -1,0 +1,93 @@
+"""Where requests go and as whom: the address, the key, and what the user adds to every request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from conformance import __version__
+from conformance.model import Credential, RequestCase
+
+WRONG_KEY: Final = "sk-conformance-wrong-key-0000000000000000"
+_SECRET_NAME: Final = re.compile(r"authori[sz]ation|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
+_FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def is_secret(name: str) -> bool:
+    """Whether the name of a header or query parameter says that its value must not be written down."""
+    return _SECRET_NAME.search(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One endpoint. `path` is the operation's, appended to `base_url`; headers and query go with every request."""
+
+    base_url: str
+    path: str
+    key: str = field(default="", repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    proxy_from_env: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what could never be sent, in one line each."""
+        try:
+            parts = urlsplit(self.base_url)
+            host, _ = parts.hostname, parts.port
+        except ValueError as error:
+            raise ValueError(f"base URL {self.base_url!r} cannot be read: {error}") from None
+        if parts.scheme not in {"http", "https"} or not host:
+            raise ValueError(f"base URL is {self.base_url!r}; expected http://host[:port][/path] or https://…")
+        if "@" in parts.netloc:
+            raise ValueError("base URL holds a user name or password; put the key into the environment instead")
+        if parts.query or parts.fragment:
+            raise ValueError("base URL holds a query or fragment; give query parameters with --query name=value")
+        for name, value in self.headers:
+            if not _FIELD_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
+                raise ValueError(f"header {name!r} cannot be sent; expected 'Name: value' on one line")
+        if re.search(r"[^\x21-\x7e]", self.key):
+            raise ValueError("the key holds white space or characters beyond ASCII; see how it was set")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the host is this machine, where no proxy has any business."""
+        host = urlsplit(self.base_url).hostname or ""
+        return host == "localhost" or host.startswith("127.") or host in {"::1", "0:0:0:0:0:0:0:1"}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must not be written down."""
+        added = [value for name, value in (*self.headers, *self.query) if is_secret(name)]
+        # "Bearer abc" in a header is the secret "abc", which may be echoed without its scheme
+        return tuple(dict.fromkeys(word for value in (self.key, *added) for word in value.split() if word))
+
+    def url(self, case: RequestCase) -> str:
+        """The address of a case: base URL, the operation's path or the case's own, and the query."""
+        query = f"?{urlencode(self.query, quote_via=quote)}" if self.query else ""
+        return self.base_url.rstrip("/") + (case.path or self.path) + query
+
+    def head(self, case: RequestCase) -> list[tuple[str, str]]:
+        """All header lines of a case but the ones that the connection needs, credentials filled in."""
+        return [
+            ("accept", "*/*"),
+            ("accept-encoding", "gzip, deflate"),
+            ("user-agent", f"completions-conformance/{__version__}"),
+            *self._credentials(case.credential),
+            *((name, value) for name, value in self.headers if not is_secret(name)),
+            *case.headers,
+        ]
+
+    def _credentials(self, credential: Credential) -> Iterator[tuple[str, str]]:
+        """The key and every other secret header: a request without a key must not carry one by another name."""
+        if credential is Credential.NONE:
+            return
+        wrong = credential is Credential.WRONG
+        if self.key or wrong:
+            scheme = "bearer" if credential is Credential.LOWERCASE_SCHEME else "Bearer"
+            yield "authorization", f"{scheme} {WRONG_KEY if wrong else self.key}"
+        for name, value in self.headers:
+            if is_secret(name):
+                yield name, WRONG_KEY if wrong else value
