@@ -80,6 +80,13 @@ def response_rows(
             promise = f"In {whole}, `{field.path}` is there."
             yield Requirement(f"{name}.required", check, level, layer, promise, here, params=params)
         for keyword, expected in keywords(field.schema):
+            if keyword == "type" and not field.required and "null" not in expected and field.path[-1] not in "]*":
+                # null in place of an optional member is a slip that most clients take for its absence
+                params = {**base, "path": field.path, "keyword": "not_null", "expected": True, "due": False}
+                promise = f"In {whole}, `{field.path}` is left out rather than null."
+                mild = level if level is Level.MAY else Level.SHOULD
+                yield Requirement(f"{name}.nullable", check, mild, layer, promise, here, params=params)
+                expected = sorted({*expected, "null"})
             params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": field.sure}
             promise = f"In {whole}, `{field.path}` {_says(keyword, expected)}."
             yield Requirement(f"{name}.{keyword.lower()}", check, level, layer, promise, here, params=params)

@@ -66,13 +66,15 @@ RULES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "minItems": lambda value, count: not isinstance(value, list) or len(value) >= count,
     "maxItems": lambda value, count: not isinstance(value, list) or len(value) <= count,
     "pattern": lambda value, text: bool(validator(dumps({"pattern": text})).is_valid(value)),
+    "not_null": lambda value, _: value is not None,
     "schema": lambda value, shape: bool(validator(dumps(shape)).is_valid(value)),
 }
 
 
 def _says(keyword: str, expected: Any) -> str:
-    if keyword == "schema":
-        return "one of its documented shapes"
+    told = {"schema": "one of its documented shapes", "not_null": "a value, or no such member"}
+    if keyword in told:
+        return told[keyword]
     if isinstance(expected, list):
         return " or ".join("null" if one is None else str(one) for one in expected)
     return f"{keyword} {expected}"
