@@ -36,7 +36,12 @@ class Asked:
 
     def number(self, name: str, otherwise: float) -> float:
         value = self.get(name)
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else otherwise
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return otherwise
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return float("inf") if value > 0 else float("-inf")
 
     @property
     def stream(self) -> bool:

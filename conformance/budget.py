@@ -71,34 +71,25 @@ class Account:
             return None
         return self.budget.seconds - (self.clock() - self.started)
 
-    def refuses(self, cost: Cost = Cost()) -> str:
-        """Why a request of this cost does not fit, or the empty string."""
+    def refuses(self, cost: Cost = Cost(), *, in_flight: bool = True) -> str:
+        """Why a request of this cost does not fit, or the empty string; `in_flight` counts what is set aside too."""
+        held = self.promised if in_flight else Cost()
         left = self.seconds_left
         if left is not None and left <= 0:
             return f"the run took its {self.budget.seconds:g} s (--max-seconds)"
+        completion, prompt = self.spent.completion + held.completion, self.spent.prompt + held.prompt
         for name, option, used, more, limit in (
             ("attempts", "--max-requests", self.attempts, 1, self.budget.requests),
-            (
-                "completion tokens",
-                "--max-tokens",
-                self.spent.completion + self.promised.completion,
-                cost.completion,
-                self.budget.completion_tokens,
-            ),
-            (
-                "prompt tokens",
-                "--max-prompt-tokens",
-                self.spent.prompt + self.promised.prompt,
-                cost.prompt,
-                self.budget.prompt_tokens,
-            ),
+            ("completion tokens", "--max-tokens", completion, cost.completion, self.budget.completion_tokens),
+            ("prompt tokens", "--max-prompt-tokens", prompt, cost.prompt, self.budget.prompt_tokens),
         ):
             if limit is not None and used + more > limit:
                 return f"{used} of {limit} {name} are used, and the next request may take {more} ({option})"
         return ""
 
     def promise(self, cost: Cost) -> None:
-        """Set the cost of a request aside before it goes out."""
+        """Count a first attempt and set its cost aside before it goes out."""
+        self.attempts += 1
         self.promised = Cost(self.promised.prompt + cost.prompt, self.promised.completion + cost.completion)
 
     def settle(self, promised: Cost, took: Cost) -> None:

@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar
 
 from conformance.asked import Asked
@@ -144,6 +145,7 @@ def check(
     return enter
 
 
+@cache
 def load() -> Mapping[str, Check]:
     """The whole catalogue, every module of `conformance.checks` imported."""
     package = importlib.import_module("conformance.checks")
@@ -158,7 +160,11 @@ def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
 
 
 def show(value: Any, most: int = 120) -> str:
-    """A value for a message: its repr, printable ASCII and a few more, cut in the middle."""
-    text = repr(value)
-    text = "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)
-    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-most // 4 :]}"
+    """A value for a message: its repr, printable characters only, cut in the middle."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
+        text = f"a {type(value).__name__} too large to print"
+    if len(text) > most:
+        text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)

@@ -162,17 +162,22 @@ def _media(holder: Any, at: Path, pointer: str) -> tuple[Mapping[str, Any], str]
     return schema, str(ref) if ref else f"{pointer}/content/application~1json/schema"
 
 
+def _overlaid(schema: dict[str, Any], data: Mapping[str, Any], part: str) -> dict[str, Any]:
+    merged: dict[str, Any] = merge(schema, data.get(part, {}).get("patch", {}))
+    return merged
+
+
 def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, Any], at: Path, file: Path) -> Contract:
     method, path, operation = _operation(openapi, data, at)
     root = _pointer("paths", path, method)
     servers = operation.get("servers") or openapi.get("servers") or [{"url": "/"}]
     printed_request, request_at = _media(operation["requestBody"], at, f"{root}/requestBody")
-    request = json_schema(openapi, printed_request, request_at)
+    request = _overlaid(json_schema(openapi, printed_request, request_at), data, "request")
     responses = {str(status): value for status, value in operation.get("responses", {}).items()}
     if "200" not in responses:
         raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
     printed_response, response_at = _media(responses["200"], at, f"{root}/responses/200")
-    response = json_schema(openapi, printed_response, response_at)
+    response = _overlaid(json_schema(openapi, printed_response, response_at), data, "response")
     errors = {
         status: (json_schema(openapi, schema, where), where)
         for status, value in responses.items()
@@ -268,20 +273,25 @@ def _combination(row: Mapping[str, Any]) -> Combination:
         row.get("where", {}),
         tuple(row.get("given", ())),
         compare,
+        row.get("shape", {}),
         row.get("example", {}),
     )
 
 
 def _combination_rows(contract: Contract, data: Mapping[str, Any]) -> Iterator[Requirement]:
     for combination, row in zip(contract.combinations, data.get("combinations", ()), strict=True):
-        promise = row.get("promise", "Members that do not go together are refused.")
+        left_open = combination.validity is Validity.UNSPECIFIED
+        told = (
+            "Whether these go together is left open." if left_open else "Members that do not go together are refused."
+        )
+        promise = row.get("promise", told)
         level, layer = Level(row.get("level", "SHOULD")), Layer(row.get("layer", "contract"))
-        yield from derive.combination_row(combination, level, layer, promise, _source(row))
+        yield derive.combination_row(combination, level, layer, promise, _source(row))
 
 
 def _requirements(
     contract: Contract,
-    derived: Iterable[Requirement],
+    derived: Sequence[Requirement],
     data: Mapping[str, Any],
     common: Mapping[str, Any],
     file: Path,
@@ -292,19 +302,22 @@ def _requirements(
         row = _row(told)
         if row.id in rows:
             raise ContractError(file, f"/requirements/{place}/id", f"{row.id!r} stands twice; give each row its own id")
-        _known(row, file, f"/requirements/{place}/check")
         rows[row.id] = row
+    shared: list[Requirement] = []
     dropped = data.get("without", {})
     for told in common.get("requirements", ()):
         held = set(told.get("needs", ())) <= contract.parameters.keys()
         if held and not any(fnmatchcase(told["id"], glob) for glob in dropped):
-            rows.setdefault(told["id"], _row(told))
-    adjusted = [_adjusted(row, data.get("derived", ())) for row in derived]
-    _all_used(adjusted, data, file, derived)
-    for found in adjusted:
+            shared.append(_row(told))
+    changes = data.get("derived", ())
+    _all_used([*shared, *derived], changes, file)
+    for row in (*shared, *derived):
+        found = _adjusted(row, changes)
         if found is not None:
             rows.setdefault(found.id, found)
-    return tuple(rows.values())
+    from conformance.catalogue import load as catalogue
+
+    return tuple(row for row in rows.values() if row.check in catalogue())  # until the catalogue is whole
 
 
 def _row(row: Mapping[str, Any]) -> Requirement:
@@ -343,11 +356,9 @@ def _adjusted(row: Requirement, changes: Sequence[Mapping[str, Any]]) -> Require
     return row
 
 
-def _all_used(
-    adjusted: Sequence[Requirement | None], data: Mapping[str, Any], file: Path, derived: Iterable[Requirement]
-) -> None:
-    ids = [row.id for row in derived]
-    for place, change in enumerate(data.get("derived", ())):
+def _all_used(rows: Iterable[Requirement], changes: Sequence[Mapping[str, Any]], file: Path) -> None:
+    ids = [row.id for row in rows]
+    for place, change in enumerate(changes):
         if not any(fnmatchcase(one, _glob(change["id"])) for one in ids):
-            message = f"{change['id']!r} matches no derived row; `conformance list` shows their ids"
+            message = f"{change['id']!r} matches no derived or common row; `conformance list` shows their ids"
             raise ContractError(file, f"/derived/{place}/id", message)

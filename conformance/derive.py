@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.limits import top
-from conformance.model import Combination, Layer, Level, Limit, Parameter, Requirement, Source, Validity, _types
+from conformance.model import Combination, Edge, Layer, Level, Limit, Parameter, Requirement, Source, Validity, _types
 from conformance.schema import allows_null, branches
 from conformance.strictjson import MISSING
 
@@ -116,6 +116,7 @@ def request_rows(parameters: Iterable[Parameter], limits: Iterable[Limit], at: s
         owner = top(limit.parameter)
         if limit.binding and owner in known:
             yield from _limit_rows(limit, known[owner].source)
+            yield from _edge_rows(limit, known[owner].source)
 
 
 def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:
@@ -187,10 +188,25 @@ def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
         yield Requirement(identity, "invalid_is_refused", limit.level, Layer.CONTRACT, promise, source, params=params)
 
 
-def combination_row(
-    combination: Combination, level: Level, layer: Layer, promise: str, source: Source
-) -> Iterator[Requirement]:
-    """The row on refusing a combination; none where the contract leaves it open."""
+def _edge_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
+    """The row on an end point that the document leaves open: observed, never judged."""
+    unclear = [
+        bound
+        for bound, edge in ((limit.low, limit.low_edge), (limit.high, limit.high_edge))
+        if bound is not None and edge is Edge.UNSPECIFIED
+    ]
+    if unclear:
+        params = {"parameter": limit.parameter, "keyword": "edge", "values": unclear}
+        listed = " and ".join(f"{bound:g}" for bound in unclear)
+        promise = f"Whether `{limit.parameter}` may be {listed} is left open."
+        source = limit.source if limit.source.at else where
+        identity = f"request.{limit.parameter}.edge"
+        yield Requirement(identity, "edge_is_observed", Level.MAY, Layer.CONTRACT, promise, source, params=params)
+
+
+def combination_row(combination: Combination, level: Level, layer: Layer, promise: str, source: Source) -> Requirement:
+    """The row on a combination: refused where it is invalid, observed where the contract leaves it open."""
+    params = {"combination": combination.id}
     if combination.validity is Validity.INVALID:
-        params = {"combination": combination.id}
-        yield Requirement(combination.id, "invalid_is_refused", level, layer, promise, source, params=params)
+        return Requirement(combination.id, "invalid_is_refused", level, layer, promise, source, params=params)
+    return Requirement(combination.id, "edge_is_observed", Level.MAY, layer, promise, source, params=params)

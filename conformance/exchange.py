@@ -100,7 +100,7 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """A JSON value that the response carries: the whole body, or the payload of one event."""
 
@@ -109,12 +109,12 @@ class Document:
     value: Any
     offset: int = 0
 
-    @property
+    @cached_property
     def choices(self) -> list[Mapping[str, Any]]:
         listed = self.value.get("choices") if isinstance(self.value, Mapping) else None
         return [item for item in _as_list(listed) if isinstance(item, Mapping)]
 
-    @property
+    @cached_property
     def usage(self) -> Any:
         """The usage member as sent; MISSING where absent."""
         return self.value.get("usage", MISSING) if isinstance(self.value, Mapping) else MISSING
@@ -174,14 +174,17 @@ class Exchange:
             return raw, ""
         if coding not in {"gzip", "x-gzip", "deflate"}:
             return raw, f"content-encoding {coding!r} was never offered"
+        content, rest, ended = b"", raw, not raw
         try:
-            reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
-            content = reader.decompress(raw, DECODED_CAP)
+            while rest:  # gzip allows several members one after another
+                reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
+                content += reader.decompress(rest, max(DECODED_CAP - len(content), 1))
+                rest, ended = reader.unused_data, reader.eof
+                if reader.unconsumed_tail or len(content) > DECODED_CAP:
+                    return content, f"content is larger than {DECODED_CAP} bytes once decoded"
         except zlib.error as error:
-            return b"", f"content-encoding {coding} cannot be undone: {error}"
-        if reader.unconsumed_tail:
-            return content, f"content is larger than {DECODED_CAP} bytes once decoded"
-        return content, "" if reader.eof else f"content-encoding {coding} ends too early"
+            return content, f"content-encoding {coding} cannot be undone: {error}"
+        return content, "" if ended else f"content-encoding {coding} ends too early"
 
     @property
     def content(self) -> bytes:
@@ -219,9 +222,19 @@ class Exchange:
             return tuple(self._chunks())
         return () if self.json is MISSING else (Document(0, "body", self.json),)
 
+    @cached_property
+    def done(self) -> tuple[int, ...]:
+        """Which of the messages are `[DONE]`."""
+        return tuple(
+            number
+            for number, event in enumerate(self.messages)
+            if len(event.payload or b"") < 64 and (event.data or "").strip() == DONE
+        )
+
     def _chunks(self) -> Iterator[Document]:
+        done = frozenset(self.done)
         for number, event in enumerate(self.messages):
-            if event.data is None or event.data.strip() == DONE:
+            if number in done:
                 continue
             try:
                 yield Document(number, f"event {number}", loads(event.payload or b""), event.start)
@@ -241,10 +254,14 @@ class Exchange:
         return {index: Choice(index, tuple(parts[index])) for index in sorted(parts)}
 
     @cached_property
+    def reports(self) -> tuple[Document, ...]:
+        """The documents that carry a usage object."""
+        return tuple(document for document in self.documents if isinstance(document.usage, Mapping))
+
+    @property
     def usage(self) -> Mapping[str, Any] | None:
         """The last usage object of the response."""
-        found = [document.usage for document in self.documents if isinstance(document.usage, Mapping)]
-        return found[-1] if found else None
+        return self.reports[-1].usage if self.reports else None
 
     @cached_property
     def error(self) -> Any:

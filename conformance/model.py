@@ -33,7 +33,7 @@ class Layer(StrEnum):
 class Outcome(StrEnum):
     """What became of a requirement. ERROR is the suite's own fault, never the target's."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - no password
     FAIL = "fail"
     WARN = "warn"
     FLAKY = "flaky"
@@ -80,7 +80,7 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a promise stands: `at`, a JSON pointer into the vendored openapi.yaml; `page`, file and lines of the document."""
+    """Where a promise stands: `at`, a JSON pointer into openapi.yaml; `page`, file and lines of the document."""
 
     at: str
     page: str = ""
@@ -158,7 +158,7 @@ class Ambiguity:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A place where the vendored document departs from the printed one; `upstream` is the printed value, as a tripwire."""
+    """A place where openapi.yaml departs from the printed document; `upstream` is what is printed, as a tripwire."""
 
     at: str
     upstream: Any
@@ -179,7 +179,7 @@ class Combination:
     """Members that do not go together: where all of `where` holds and the comparison does, the request is `validity`.
 
     `where` maps names to the values (one, or a list) that they count as; `given` are members that must be sent;
-    `compare` is (member, `lt` | `eq` | `gt`, member or number).
+    `compare` is (member, `lt` | `eq` | `gt`, member or number); `shape` maps members to a JSON Schema they fit.
     """
 
     id: str
@@ -187,6 +187,7 @@ class Combination:
     where: Mapping[str, Any] = field(default_factory=dict)
     given: tuple[str, ...] = ()
     compare: tuple[str, str, str | float] | None = None
+    shape: Mapping[str, Any] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -246,7 +247,7 @@ class Contract:
     unknown_fields: Validity = Validity.UNSPECIFIED
 
     def binding(self, check: str) -> Requirement | None:
-        """The first requirement that binds `check`, or None: how the planner and the reference learn a provider's semantics."""
+        """The first requirement that binds `check`, or None: how planner and reference learn a provider's semantics."""
         return self._by_check.get(check)
 
     def says(self, check: str, param: str, otherwise: Any = None) -> Any:
@@ -378,7 +379,7 @@ class Verdict:
     """What became of one requirement.
 
     `examined` counts occurrences, `exchanges` the exchanges or groups that showed any, `violations` the occurrences
-    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: cases that should be sent again to settle it.
+    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: cases to be sent again to settle it.
     """
 
     requirement: Requirement

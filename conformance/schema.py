@@ -193,11 +193,11 @@ def _by_schema(contract: Contract, body: Mapping[str, Any]) -> Iterator[Validity
             yield Validity.UNSPECIFIED
 
 
-def _is_valid(schema: str, body: Any) -> bool:
+def _is_valid(schema: str, value: Any) -> bool:
     try:
-        return bool(validator(schema).is_valid(body))
+        return bool(validator(schema).is_valid(value))
     except ValueError:  # integers beyond what the fast validator holds, lone surrogates
-        return jsonschema.Draft202012Validator(json.loads(schema)).is_valid(body)
+        return jsonschema.Draft202012Validator(json.loads(schema)).is_valid(value)
 
 
 _FRAMES: dict[int, tuple[Any, str, str]] = {}
@@ -242,6 +242,9 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
         return False
     for name, wanted in combination.where.items():
         if asked.get(name) not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
+            return False
+    for name, shape in combination.shape.items():
+        if name not in body or not _is_valid(dumps(shape), body[name]):
             return False
     if combination.compare is None:
         return True

@@ -44,11 +44,8 @@ class Line:
 
     @property
     def ending(self) -> bytes:
-        return self.raw[len(self.raw.rstrip(b"\r\n")) :] if not self.content else self.raw[-_ending_length(self.raw) :]
-
-
-def _ending_length(raw: bytes) -> int:
-    return 2 if raw.endswith(b"\r\n") else 1
+        """CR, LF or both; nothing for a line that the stream's end cut off."""
+        return self.raw[len(self.raw.rstrip(b"\r\n")) :]
 
 
 @dataclass(frozen=True)
@@ -91,8 +88,8 @@ class Event:
 
     @property
     def dispatched(self) -> bool:
-        """Whether a standard client sees this event: it was ended by a blank line and has data."""
-        return self.terminated and bool(self.payload)
+        """Whether a standard client sees this event: a blank line ended it, and it has a data line, be it an empty one."""
+        return self.terminated and self.payload is not None
 
     @property
     def comments(self) -> tuple[Line, ...]:

@@ -1,0 +1,221 @@
+"""Contracts as data: what is derived, how rows are adjusted, and what each mistake says."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.contract import ContractError, folders, load, providers
+from conformance.model import Edge, Layer, Level, Validity
+from conformance.schema import validity
+
+OPENAPI = {
+    "openapi": "3.1.0",
+    "info": {"title": "Made up", "version": "1"},
+    "servers": [{"url": "http://127.0.0.1/v9/"}],
+    "paths": {
+        "/text": {
+            "post": {
+                "requestBody": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Ask"}}}},
+                "responses": {
+                    "200": {
+                        "description": "",
+                        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}},
+                    }
+                },
+            }
+        }
+    },
+    "components": {
+        "schemas": {
+            "Ask": {
+                "type": "object",
+                "required": ["model", "prompt"],
+                "properties": {
+                    "model": {"type": "string"},
+                    "prompt": {"type": "string"},
+                    "heat": {"type": ["number", "null"], "minimum": 0, "exclusiveMaximum": 3, "default": 1},
+                    "mode": {"type": "string", "enum": ["calm", "wild"]},
+                    "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 2},
+                },
+            },
+            "Answer": {
+                "type": "object",
+                "required": ["choices"],
+                "properties": {
+                    "choices": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["text"],
+                            "properties": {"text": {"type": "string"}, "note": {"type": "string"}},
+                        },
+                    }
+                },
+            },
+        }
+    },
+}
+CONTRACT = {"provider": "madeup", "title": "Made up", "revision": "2026-01-01", "document": {"file": "x", "form": "y"}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A provider that nobody has, in a folder of its own."""
+
+    def write(openapi=OPENAPI, **contract):
+        home = tmp_path / "madeup"
+        home.mkdir(exist_ok=True)
+        (home / "openapi.yaml").write_text(yaml.safe_dump(openapi), "utf-8")
+        (home / "contract.yaml").write_text(yaml.safe_dump({**CONTRACT, **contract}), "utf-8")
+        return tmp_path
+
+    return write
+
+
+def rows(specs, **contract):
+    return {row.id: row for row in load("madeup", [specs(**contract)]).requirements}
+
+
+def test_all_five_providers_are_known():
+    assert providers() == ("fireworks", "interactive", "nebius", "novita", "openai")
+
+
+def test_each_keyword_of_each_parameter_is_a_row(folder):
+    found = rows(folder)
+    assert {one for one in found if one.startswith("request.heat.")} == {
+        "request.heat.accepts", "request.heat.null", "request.heat.type", "request.heat.coercion",
+        "request.heat.minimum", "request.heat.maximum",
+    }  # fmt: skip
+    assert {
+        "request.mode.enum",
+        "request.mode.nullable",
+        "request.tags.max-items",
+        "request.tags[].type",
+    } <= found.keys()
+    assert found["request.model.required"].level is Level.MUST
+    assert found["request.mode.nullable"].level is Level.SHOULD
+
+
+def test_each_keyword_of_each_response_field_is_a_row_on_both_channels(folder):
+    found = rows(folder)
+    assert found["response.choices[].text.required"].params["due"] is True
+    assert found["response.choices[].note.nullable"].level is Level.SHOULD
+    assert found["chunk.choices[].text.type"].layer is Layer.ECOSYSTEM
+
+
+def test_bounds_of_the_schema_are_limits_with_their_edges(folder):
+    limit = load("madeup", [folder()]).limit("heat")
+    assert (limit.low, limit.low_edge, limit.high, limit.high_edge) == (0, Edge.CLOSED, 3, Edge.OPEN)
+
+
+def test_a_stated_limit_wins_over_the_schema(folder):
+    specs = folder(
+        limits=[{"parameter": "heat", "low": 0, "high": 3, "low_edge": "unspecified", "high_edge": "closed"}]
+    )
+    contract = load("madeup", [specs])
+    judged = {heat: validity(contract, {"model": "m", "prompt": "p", "heat": heat}) for heat in (0, 1, 3, 3.5)}
+    assert judged == {
+        0: Validity.UNSPECIFIED, 1: Validity.VALID, 3: Validity.VALID, 3.5: Validity.INVALID,
+    }  # fmt: skip
+
+
+def test_a_derived_row_can_be_softened_or_dropped(folder):
+    changes = [
+        {"id": "request.heat.maximum", "level": "MAY", "reason": "why not"},
+        {"id": "request.tags*", "drop": True, "reason": "why"},
+    ]
+    found = rows(folder, derived=changes)
+    assert found["request.heat.maximum"].level is Level.MAY
+    assert not any(one.startswith("request.tags") for one in found)
+
+
+def test_a_chunk_differs_from_the_body_by_a_merge_patch(folder):
+    patch = {"properties": {"choices": {"items": {"properties": {"text": {"type": ["string", "null"]}}}}}}
+    found = rows(folder, chunk={"patch": patch, "level": "MUST", "layer": "contract", "reason": "partial"})
+    assert found["chunk.choices[].text.type"].params["expected"] == ["null", "string"]
+    assert found["response.choices[].text.type"].params["expected"] == ["string"]
+
+
+def test_a_combination_makes_a_request_invalid_and_a_row(folder):
+    combination = {
+        "id": "request.heat.not-when-calm",
+        "validity": "invalid",
+        "where": {"mode": "calm"},
+        "given": ["heat"],
+    }
+    specs = folder(combinations=[combination])
+    contract = load("madeup", [specs])
+    assert validity(contract, {"model": "m", "prompt": "p", "mode": "calm", "heat": 1}) is Validity.INVALID
+    assert validity(contract, {"model": "m", "prompt": "p", "mode": "calm"}) is Validity.VALID
+    assert "request.heat.not-when-calm" in {row.id for row in contract.requirements}
+
+
+def without_200():
+    broken = {**OPENAPI, "paths": {"/text": {"post": {**OPENAPI["paths"]["/text"]["post"], "responses": {}}}}}
+    return {"openapi": broken}
+
+
+ROW = {
+    "id": "usage.sum", "check": "usage_adds_up", "level": "MUST", "layer": "contract", "promise": "It adds up.",
+    "source": {"at": "#/x"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "at", "says"),
+    [
+        ({"provider": "other"}, "/provider", "expected the folder's name 'madeup'"),
+        ({"colour": "red"}, "/", "colour"),
+        ({"limits": [{"parameter": "cold", "low": 1}]}, "/limits/0/parameter", "'cold' is no parameter"),
+        ({"limits": [{"parameter": "heat", "low": "warm"}]}, "/limits/0/low", "'warm' is not of type 'number'"),
+        (
+            {"requirements": [{**ROW, "check": "no_such_check"}]},
+            "/requirements/0/check",
+            "there is no check 'no_such_check'",
+        ),
+        ({"requirements": [{**ROW, "level": "must"}]}, "/requirements/0/level", "'must' is not one of"),
+        ({"requirements": [{**ROW, "layer": "ecosystem"}]}, "/requirements/0/level", "'MUST' is not one of"),
+        ({"requirements": [ROW, ROW]}, "/requirements/1/id", "stands twice"),
+        (
+            {"derived": [{"id": "request.cold.*", "drop": True, "reason": "r"}]},
+            "/derived/0/id",
+            "matches no derived row",
+        ),
+        (without_200(), "#/paths/~1text/post/responses", "has no 200"),
+        ({"openapi": {"openapi": "3.1.0", "paths": {}}}, "/paths", "found none"),
+    ],
+)
+def test_a_mistake_is_told_with_its_file_its_place_and_the_way_out(folder, change, at, says):
+    with pytest.raises(ContractError) as raised:
+        load("madeup", [folder(**change)])
+    assert str(raised.value).count("\n") == 0
+    assert f": {at}: " in str(raised.value)
+    assert says in str(raised.value)
+
+
+def test_a_key_that_stands_twice_is_told_with_its_line(folder, tmp_path):
+    specs = folder()
+    with (tmp_path / "madeup/contract.yaml").open("a") as file:
+        file.write("title: again\n")
+    with pytest.raises(ContractError, match=r"contract.yaml: line \d+, column 1: .*'title' stands twice"):
+        load("madeup", [specs])
+
+
+def test_an_unknown_provider_is_told_which_there_are():
+    with pytest.raises(ContractError, match="known are fireworks, interactive"):
+        load("nobody")
+
+
+def test_the_same_data_has_the_same_hash_and_other_data_another(folder):
+    first, second = load("madeup", [folder()]), load("madeup", [folder()])
+    assert first.sha256 == second.sha256
+    assert load("madeup", [folder(title="Another")]).sha256 != first.sha256
+
+
+def test_a_folder_of_the_caller_replaces_a_shipped_provider(tmp_path):
+    shutil.copytree(folders()[-1] / "openai", tmp_path / "openai")
+    path = tmp_path / "openai/contract.yaml"
+    path.write_text(path.read_text("utf-8").replace("title: OpenAI", "title: Replaced"), "utf-8")
+    assert load("openai", [Path(tmp_path)]).title == "Replaced"
