@@ -16,7 +16,7 @@ from conformance.model import Contract, Finding, Held, RequestCase, Violation
 
 
 class Scope(StrEnum):
-    """Which exchanges a check looks at. All but ANY and ERROR leave out requests that are INVALID under the contract."""
+    """Which exchanges a check looks at; all but ANY and ERROR leave out requests that break the contract."""
 
     ANY = "any"  # whatever came back, a broken connection included
     SUCCESS = "success"  # 2xx, complete
@@ -107,7 +107,7 @@ class Check:
 def _paragraphs(function: Callable[..., Any]) -> list[str]:
     text = (function.__doc__ or "").strip()
     parts = [" ".join(part.split()) for part in text.split("\n\n")]
-    return (parts + ["", "", ""])[:3]
+    return [*parts, "", "", ""][:3]
 
 
 CATALOGUE: dict[str, Check] = {}
@@ -130,7 +130,7 @@ def check(
 ) -> Callable[[AnyCheck], AnyCheck]:
     """Enter a check into the catalogue under its function's name.
 
-    Its docstring has three paragraphs: what holds (one sentence), why a client cares, and `Fix:` for the server's author.
+    Its docstring has three paragraphs: what holds (one sentence), why a client cares, `Fix:` for the server's author.
     """
 
     def enter(function: AnyCheck) -> AnyCheck:

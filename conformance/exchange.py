@@ -18,6 +18,7 @@ from conformance.strictjson import MISSING, loads
 DONE: Final = "[DONE]"
 EVENT_STREAM: Final = "text/event-stream"
 DECODED_CAP: Final = 64 * 1024 * 1024
+MOST_MEMBERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +177,17 @@ class Exchange:
             return raw, f"content-encoding {coding!r} was never offered"
         content, rest, ended = b"", raw, not raw
         try:
-            while rest:  # gzip allows several members one after another
+            for _ in range(MOST_MEMBERS):  # gzip allows several members one after another
+                if not rest:
+                    return content, "" if ended else f"content-encoding {coding} ends too early"
                 reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
                 content += reader.decompress(rest, max(DECODED_CAP - len(content), 1))
                 rest, ended = reader.unused_data, reader.eof
-                if reader.unconsumed_tail or len(content) > DECODED_CAP:
+                if reader.unconsumed_tail:
                     return content, f"content is larger than {DECODED_CAP} bytes once decoded"
         except zlib.error as error:
             return content, f"content-encoding {coding} cannot be undone: {error}"
-        return content, "" if ended else f"content-encoding {coding} ends too early"
+        return content, f"content-encoding {coding} has more than {MOST_MEMBERS} members"
 
     @property
     def content(self) -> bytes:

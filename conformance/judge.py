@@ -20,8 +20,8 @@ from conformance.model import (
     Level,
     Observation,
     Outcome,
-    Requirement,
     RequestCase,
+    Requirement,
     Unclear,
     Validity,
     Verdict,
@@ -30,6 +30,7 @@ from conformance.model import (
 from conformance.strictjson import MISSING
 
 MOST_EVIDENCE = 20
+MOST_OBSERVATIONS = 100
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _asks_stream(x: Exchange) -> bool:
 
 
 _IN_SCOPE: Mapping[Scope, Callable[[Exchange], bool]] = {
-    Scope.ANY: lambda x: True,
+    Scope.ANY: lambda _: True,
     Scope.SUCCESS: _judgeable,
     Scope.PLAIN: lambda x: _judgeable(x) and not _asks_stream(x),
     Scope.STREAM: lambda x: _judgeable(x) and _asks_stream(x),
@@ -97,8 +98,12 @@ _IN_SCOPE: Mapping[Scope, Callable[[Exchange], bool]] = {
 
 @dataclass
 class _Tally:
-    """What the findings of one requirement add up to."""
+    """What the findings of one requirement add up to.
 
+    `observed`: each observation counts as an occurrence, because the requirement (a MAY) asks for nothing else.
+    """
+
+    observed: bool = False
     examined: int = 0
     exchanges: int = 0
     violations: int = 0
@@ -106,14 +111,16 @@ class _Tally:
     evidence: list[Evidence] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
     repeat: list[str] = field(default_factory=list)
-    observations: list[Observation] = field(default_factory=list)
+    observations: dict[tuple[str, str], Observation] = field(default_factory=dict)
 
     def add(self, cases: Sequence[str], findings: Iterable[Finding]) -> None:
         """Count what one subject shows; `cases` are the exchanges it consists of, the one to blame last."""
         before = self.examined
         for finding in findings:
             if isinstance(finding, Observation):
-                self.observations.append(finding)
+                self.examined += self.observed
+                if len(self.observations) < MOST_OBSERVATIONS:
+                    self.observations.setdefault((finding.subject, finding.value), finding)
             elif isinstance(finding, Unclear):
                 self.unclear.append(finding.reason)
                 self.repeat += cases if finding.repeat else []
@@ -134,12 +141,12 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
     """What the traffic shows of one requirement."""
     check = load()[requirement.check]
     terms = Terms(contract, requirement.params, traffic.readings)
-    tally = _Tally()
+    tally = _Tally(observed=requirement.level is Level.MAY)
     try:
         for cases, subject in _subjects(requirement, check, traffic, terms):
             tally.add(cases, check.function(subject, terms))
         outcome, reason, incomplete = _outcome(requirement, check, traffic, terms, tally)
-    except Exception as error:  # a check must never raise: if one does, that is our fault and says so
+    except Exception as error:  # noqa: BLE001 - a check must never raise: if one does, that is our fault and says so
         at = error.__traceback__
         while at is not None and at.tb_next is not None:
             at = at.tb_next
@@ -154,7 +161,7 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
         tally.exchanges,
         tally.violations,
         tuple(tally.evidence),
-        tuple(tally.observations),
+        tuple(tally.observations.values()),
         incomplete,
         tuple(dict.fromkeys(tally.repeat)),
     )

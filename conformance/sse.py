@@ -88,7 +88,7 @@ class Event:
 
     @property
     def dispatched(self) -> bool:
-        """Whether a standard client sees this event: a blank line ended it, and it has a data line, be it an empty one."""
+        """Whether a standard client sees this event: a blank line ended it, and it has a data line, even if empty."""
         return self.terminated and self.payload is not None
 
     @property
