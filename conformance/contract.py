@@ -91,11 +91,17 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 def read_yaml(path: Path) -> Any:
     """The one value of a YAML file; a ContractError with line and column where it cannot be read."""
     try:
-        return yaml.load(path.read_text("utf-8"), Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
+        return parse_yaml(path.read_text("utf-8"), path)
     except OSError as error:
         raise ContractError(path, "", f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ContractError(path, "", "is not UTF-8; save it as UTF-8") from None
+
+
+def parse_yaml(text: str, path: Path) -> Any:
+    """The one value of a YAML (or JSON) text that came from `path`."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -194,6 +200,7 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
         provider=data["provider"],
         title=data["title"],
         revision=data["revision"],
+        document=data["document"]["file"],
         sha256=hashlib.sha256(dumps([openapi, data, common]).encode()).hexdigest(),
         openapi=openapi,
         server=str(servers[0]["url"]).rstrip("/"),
@@ -213,6 +220,7 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
             for row in data.get("ambiguities", ())
         ),
         repairs=tuple(Repair(row["at"], row.get("upstream"), row["reason"]) for row in data.get("repairs", ())),
+        overlays={part: data[part]["patch"] for part in ("request", "response") if part in data},
         statements=tuple(
             Statement(row["page"], row["says"], tuple(row["bound"])) for row in data.get("statements", ())
         ),

@@ -225,6 +225,7 @@ class Contract:
     provider: str
     title: str
     revision: str
+    document: str
     sha256: str
     openapi: Mapping[str, Any]
     server: str
@@ -241,6 +242,7 @@ class Contract:
     exclusions: tuple[Exclusion, ...] = ()
     ambiguities: tuple[Ambiguity, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    overlays: Mapping[str, Any] = field(default_factory=dict)
     statements: tuple[Statement, ...] = ()
     combinations: tuple[Combination, ...] = ()
     examples: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)

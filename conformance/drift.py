@@ -1,0 +1,170 @@
+"""What changed between a vendored contract and a newer OpenAPI document of the same provider."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.contract import ContractError, parse_yaml
+from conformance.derive import Field, fields, keywords
+from conformance.model import Contract, Requirement
+from conformance.schema import SchemaError, follow, json_schema, merge
+from conformance.strictjson import MISSING
+
+FENCE: Final = re.compile(r"^(`{3,})[^\n`]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
+TIGHTER_WHEN_GREATER: Final = frozenset({"minimum", "minItems", "exclusiveMinimum"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. `kind`: added, removed, tightened (fewer values than before), loosened or changed."""
+
+    kind: str
+    part: str
+    path: str
+    keyword: str
+    before: Any
+    after: Any
+    requirements: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        told = f"{self.kind}: {self.part} {self.path}".rstrip()
+        if self.keyword:
+            told += f", {self.keyword}: {self.before!r} before, {self.after!r} now"
+        return told + (f" (touches {', '.join(self.requirements)})" if self.requirements else "")
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The OpenAPI document in a YAML or JSON file, or in a fenced block of a documentation page."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ContractError(path, "", f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ContractError(path, "", "is not UTF-8; save it as UTF-8") from None
+    for candidate in (text, *(match.group(2) for match in FENCE.finditer(text))):
+        if "openapi" not in candidate:
+            continue
+        try:
+            found = parse_yaml(candidate, path)
+        except ContractError:
+            continue
+        if isinstance(found, dict) and "openapi" in found:
+            return found
+    raise ContractError(
+        path, "", "holds no OpenAPI document; expected YAML, JSON, or a page with one in a fenced block"
+    )
+
+
+def drift(contract: Contract, newer: Mapping[str, Any], file: Path) -> tuple[Change, ...]:
+    """Every change by field and keyword, those of the request first, then what repairs and overlays have become."""
+    operation = _operation(contract, newer, file)
+    before = _operation(contract, contract.openapi, file)
+    found: list[Change] = []
+    for part in ("request", "response"):
+        old, new = _schema(contract.openapi, before, part), _schema(newer, operation, part)
+        found += _compared(contract, part, old, new)
+    found += _servers(contract, newer)
+    found += _statuses(before, operation)
+    found += _tripwires(contract, newer, operation)
+    return tuple(found)
+
+
+def _operation(contract: Contract, document: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
+    item = document.get("paths", {}).get(contract.path, {})
+    operation = item.get(contract.method.lower()) if isinstance(item, Mapping) else None
+    if not isinstance(operation, Mapping):
+        known = ", ".join(document.get("paths", {})) or "none"
+        raise ContractError(file, "/paths", f"has {known}; expected {contract.method} {contract.path}")
+    return operation
+
+
+def _schema(document: Mapping[str, Any], operation: Mapping[str, Any], part: str) -> dict[str, Any]:
+    holder = operation.get("requestBody", {}) if part == "request" else operation.get("responses", {}).get("200", {})
+    printed = holder.get("content", {}).get("application/json", {}).get("schema", {})
+    return json_schema(document, printed)
+
+
+def _flat(schema: Mapping[str, Any]) -> dict[str, tuple[Field, dict[str, Any]]]:
+    found = {}
+    for field in fields(schema):
+        told = dict(keywords(field.schema))
+        told["required"] = field.required
+        told["default"] = field.schema.get("default", MISSING)
+        found[field.path] = field, told
+    found[""] = Field("", schema, True, True, ""), {"additionalProperties": schema.get("additionalProperties", MISSING)}
+    return found
+
+
+def _compared(contract: Contract, part: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
+    before, after = _flat(old), _flat(new)
+    for path in dict.fromkeys([*before, *after]):
+        touched = _touched(contract, part, path)
+        if path not in after:
+            yield Change("removed", part, path, "", None, None, touched)
+        elif path not in before:
+            yield Change("added", part, path, "", None, None, touched)
+        else:
+            was, now = before[path][1], after[path][1]
+            for keyword in dict.fromkeys([*was, *now]):
+                a, b = was.get(keyword, MISSING), now.get(keyword, MISSING)
+                if a != b:
+                    words = _touched(contract, part, path, keyword)
+                    yield Change(_kind(keyword, a, b), part, path, keyword, a, b, words)
+
+
+def _kind(keyword: str, before: Any, after: Any) -> str:
+    """Tightened: fewer values are allowed than before."""
+    if keyword == "default":
+        return "changed"
+    if keyword == "required":
+        return "tightened" if after else "loosened"
+    if before is MISSING or after is MISSING:
+        return "tightened" if before is MISSING else "loosened"
+    if isinstance(before, list) and isinstance(after, list):
+        was, now = {str(one) for one in before}, {str(one) for one in after}
+        return "tightened" if now < was else "loosened" if was < now else "changed"
+    if isinstance(before, (int, float)) and isinstance(after, (int, float)):
+        return "tightened" if (after > before) == (keyword in TIGHTER_WHEN_GREATER) else "loosened"
+    return "changed"
+
+
+def _touched(contract: Contract, part: str, path: str, keyword: str = "") -> tuple[str, ...]:
+    def names(row: Requirement) -> bool:
+        place = row.params.get("parameter") if part == "request" else row.params.get("path")
+        inside = isinstance(place, str) and (place == path or place.startswith((f"{path}.", f"{path}[")))
+        return bool(path) and inside and (not keyword or row.params.get("keyword") in {keyword, "accepts", "not_null"})
+
+    return tuple(row.id for row in contract.requirements if names(row))
+
+
+def _servers(contract: Contract, newer: Mapping[str, Any]) -> Iterator[Change]:
+    now = str(next(iter(newer.get("servers") or [{"url": ""}]))["url"]).rstrip("/")
+    if now != contract.server:
+        yield Change("changed", "server", "", "url", contract.server, now)
+
+
+def _statuses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    was, now = ({str(status) for status in one.get("responses", {})} for one in (before, after))
+    yield from (Change("removed", "status", status, "", None, None) for status in sorted(was - now))
+    yield from (Change("added", "status", status, "", None, None) for status in sorted(now - was))
+
+
+def _tripwires(contract: Contract, newer: Mapping[str, Any], operation: Mapping[str, Any]) -> Iterator[Change]:
+    """A repair whose printed fault is gone, and an overlay that no longer adds anything."""
+    for repair in contract.repairs:
+        if repair.upstream is None:
+            continue
+        try:
+            now = follow(newer, repair.at)
+        except SchemaError:
+            now = MISSING
+        if now != repair.upstream:
+            yield Change("changed", "repair no longer needed", repair.at, "printed value", repair.upstream, now)
+    for part, patch in contract.overlays.items():
+        schema = _schema(newer, operation, part)
+        if merge(schema, patch) == schema:
+            yield Change("changed", f"{part} overlay no longer needed", "", "", None, None)
