@@ -128,7 +128,8 @@ def contract(**changes: Any) -> Contract:
         for name in (*defaults, *names)
     }
     whole: dict[str, Any] = {
-        "provider": "example", "title": "Example", "revision": "2026-01-01", "document": "example.txt", "sha256": "0" * 64, "openapi": {},
+        "provider": "example", "title": "Example", "revision": "2026-01-01", "document": "example.txt",
+        "sha256": "0" * 64, "openapi": {},
         "server": "http://127.0.0.1", "path": "/completions", "method": "POST", "operation_at": "#", "request": {},
         "response": {}, "chunk": {}, "errors": {}, "parameters": parameters, "limits": (), "requirements": (),
     }  # fmt: skip
