@@ -34,8 +34,10 @@ def test_the_vendored_document_has_not_drifted_from_itself(newer):
 def test_a_lower_maximum_is_tightened_and_names_its_requirement(newer):
     properties(newer)["temperature"]["maximum"] = 1
     assert told(newer) == [
-        "tightened: request temperature, maximum: 2 before, 1 now"
-        " (touches request.temperature.accepts, request.temperature.maximum)"
+        (
+            "tightened: request temperature, maximum: 2 before, 1 now"
+            " (touches request.temperature.accepts, request.temperature.maximum)"
+        )
     ]
 
 
