@@ -185,7 +185,7 @@ def test_compressed_content_is_kept_as_sent():
     assert exchange.content == BODY
 
 
-def test_a_connection_is_used_again_but_not_after_leftovers():
+def test_a_connection_is_used_again():
     _, server, _ = send(says(), Wave("serial", cases(4), serial=True))
     assert server.connections == 1
 
@@ -210,7 +210,7 @@ def test_the_client_hangs_up_when_the_case_says_so():
 
 # Targets that misbehave
 
-TEST_CASES = [
+HOSTILE = [
     ("endless stream", hostile.endless(STREAM, chunked(EVENT)), 200, Ending.OVERSIZED, "longer than 300000 bytes"),
     ("four gigabytes", hostile.zeros(), 200, Ending.OVERSIZED, "longer than 300000 bytes"),
     ("megabyte line", hostile.endless(STREAM, chunked(b"data: " + b"x" * 1_000_000)), 200, Ending.OVERSIZED, "longer"),
@@ -233,7 +233,7 @@ TEST_CASES = [
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "ending", "error"), [row[1:] for row in TEST_CASES], ids=[row[0] for row in TEST_CASES]
+    ("answer", "status", "ending", "error"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE]
 )
 def test_a_hostile_target_ends_in_an_attempt_and_the_next_case_is_unaffected(answer, status, ending, error):
     patience = replace(HURRIED, retries=0)
@@ -409,7 +409,7 @@ def test_a_target_that_is_gone_is_not_asked_for_ever():
 # Order and pace
 
 
-def test_at_most_so_many_are_in_flight_and_the_order_is_the_plan_s():
+def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan():
     running, most = 0, 0
 
     async def answer(request, writer):
@@ -453,11 +453,9 @@ def test_a_bucket_lends_and_what_comes_back_shortens_the_wait():
 
 
 def test_overhead_is_small():
-    wave = Wave("many", cases(300))
-    begun = time.process_time()
-    send(says(), wave, patience=Patience())
-    # the server in this process has its part in it; bench/ measures without
-    assert (time.process_time() - begun) / 300 < 0.006
+    begun = time.thread_time()  # this thread only: the server has its own
+    send(says(), Wave("many", cases(300)), patience=Patience())
+    assert (time.thread_time() - begun) / 300 < 0.003  # about 0.0009 on a quiet machine, see bench/
 
 
 # Budgets

@@ -80,4 +80,4 @@ def _http_date(value: str) -> float | None:
 def back_off(patience: Patience, attempt: int, dice: random.Random) -> float:
     """Seconds before the next attempt where the target names none: doubled each time, at least half of it certain."""
     most = min(patience.longest_wait, patience.first_wait * 2 ** (attempt - 1))
-    return most * (0.5 + dice.random() / 2)
+    return float(most * (0.5 + dice.random() / 2))

@@ -1,13 +1,15 @@
-"""Waves out, exchanges back: bounded concurrency, retries, pace and budget. Nothing here looks into a body but for usage."""
+"""Waves out, exchanges back: bounded concurrency, retries, pace and budget. Bodies are read for their usage only."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any, Final
 
 from conformance.asked import Asked
 from conformance.budget import Account, Cost, reported, worst_case
@@ -18,14 +20,26 @@ from conformance.transport.redaction import Redaction
 from conformance.transport.target import Target
 from conformance.transport.wire import Tried, Wire
 
+GONE_AFTER: Final = 8  # exchanges without any reply, one after the other
+READ_FOR_USAGE: Final = 1024 * 1024  # parsing more would keep the loop from noticing what else arrives
+
+
+def _nobody(*told: object) -> None:
+    """Nobody watches."""
+
 
 @dataclass(frozen=True)
 class Watcher:
     """Who is told as things happen: before a case goes out, after each attempt, after the last one."""
 
-    started: Callable[[RequestCase], None] = lambda case: None
-    attempted: Callable[[RequestCase, Attempt, bool], None] = lambda case, attempt, final: None
-    finished: Callable[[Exchange], None] = lambda exchange: None
+    started: Callable[[RequestCase], object] = _nobody
+    attempted: Callable[[RequestCase, Attempt, bool], object] = _nobody
+    finished: Callable[[Exchange], object] = _nobody
+
+
+PATIENT: Final = Patience()
+STEADY: Final = Pace()
+UNWATCHED: Final = Watcher()
 
 
 class Sender:
@@ -36,11 +50,11 @@ class Sender:
         target: Target,
         account: Account,
         *,
-        patience: Patience = Patience(),
-        pace: Pace = Pace(),
+        patience: Patience = PATIENT,
+        pace: Pace = STEADY,
         seed: int = 0,
-        defaults: Mapping[str, object] | None = None,
-        watcher: Watcher = Watcher(),
+        defaults: Mapping[str, Any] | None = None,
+        watcher: Watcher = UNWATCHED,
     ) -> None:
         self.unsent: dict[str, str] = {}
         self._account = account
@@ -55,6 +69,8 @@ class Sender:
         self._tokens = Bucket(pace.tokens_per_minute, time.monotonic)
         self._not_before = 0.0
         self._in_flight = 0
+        self._unanswered = 0
+        self._silence = ""
         self._landed = asyncio.Event()
 
     async def __aenter__(self) -> Sender:
@@ -71,7 +87,7 @@ class Sender:
         waiting = iter(enumerate(wave.cases))
         made: dict[int, Exchange] = {}
         if wave.burst:
-            await self._wait(self._requests.take(len(wave.cases)))
+            await _wait(self._requests.take(len(wave.cases)))
         async with asyncio.TaskGroup() as lanes_open:
             for _ in range(min(lanes, len(wave.cases))):
                 lanes_open.create_task(self._lane(waiting, made, paced=not wave.burst))
@@ -88,7 +104,7 @@ class Sender:
     async def _exchange(self, case: RequestCase, *, paced: bool) -> Exchange | None:
         """All attempts at one case, or None where it was not sent or the run's time ended before the reply."""
         cost = self._cost(case)
-        reason = await self._room(cost)
+        reason = self._silence or await self._room(cost)
         if reason:
             self.unsent[case.id] = reason
             return None
@@ -97,11 +113,11 @@ class Sender:
         took = cost
         try:
             async with asyncio.timeout(self._account.seconds_left):
-                await self._wait(self._tokens.take(cost.prompt + cost.completion))
+                await _wait(self._tokens.take(cost.prompt + cost.completion))
                 exchange = Exchange(case, tuple([one async for one in self._attempts(case, paced=paced)]))
             took = self._took(exchange, cost)
         except TimeoutError:
-            self.unsent[case.id] = f"{self._account.refuses()}: it was in flight"
+            self.unsent[case.id] = f"{self._account.refuses()}; it was in flight"
             return None
         finally:
             self._in_flight -= 1
@@ -110,3 +126,72 @@ class Sender:
         self._tokens.give_back(max(0, cost.prompt + cost.completion - took.prompt - took.completion))
         self._watcher.finished(exchange)
         return exchange
+
+    async def _attempts(self, case: RequestCase, *, paced: bool) -> AsyncIterator[Attempt]:
+        dice = random.Random(f"{self._seed} {case.id}")  # noqa: S311 (jitter, and the same in each run)
+        for number in itertools.count(1):
+            await _wait(self._not_before - time.monotonic())
+            if paced or number > 1:
+                await _wait(self._requests.take(1))
+            self._watcher.started(case)
+            tried = await self._wire.attempt(case)
+            attempt = self._redaction.attempt(tried.attempt)
+            wait = self._before_next(tried, number, dice)
+            if wait is not None:
+                self._account.attempts += 1
+            self._watcher.attempted(case, attempt, wait is None)
+            yield attempt
+            if wait is None:
+                self._listen(tried)
+                return
+            await _wait(wait)
+
+    def _before_next(self, tried: Tried, number: int, dice: random.Random) -> float | None:
+        """Seconds until the next attempt; None where there is to be none."""
+        attempt, patience = tried.attempt, self._patience
+        if not (tried.transient or attempt.status in RETRIED) or number > patience.retries or self._account.refuses():
+            return None
+        wait = back_off(patience, number, dice)
+        asked = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
+        if asked is not None:
+            wait = max(wait, asked)
+            # whoever else is waiting to send was told the same
+            self._not_before = max(self._not_before, time.monotonic() + min(asked, patience.longest_wait))
+        left = self._account.seconds_left
+        return None if wait > patience.longest_wait or (left is not None and wait >= left) else wait
+
+    def _listen(self, tried: Tried) -> None:
+        """Notice a target that is gone, so that the rest of the run does not wait for it case by case."""
+        self._unanswered = self._unanswered + 1 if tried.transient else 0
+        if self._unanswered >= GONE_AFTER:
+            self._silence = f"the target stopped answering ({self._unanswered} times running: {tried.attempt.error})"
+
+    async def _room(self, cost: Cost) -> str:
+        """Wait while only requests in flight stand in the way; say why there is no room even without them."""
+        while self._account.refuses(cost):
+            reason = self._account.refuses(cost, in_flight=False)
+            if reason or not self._in_flight:
+                return reason or self._account.refuses(cost)
+            self._landed.clear()
+            await self._landed.wait()
+        return ""
+
+    def _cost(self, case: RequestCase) -> Cost:
+        """What is set aside. A request that must be refused costs nothing; hostile prompts are counted apart."""
+        if case.validity is Validity.INVALID:
+            return Cost()
+        cost = worst_case(Asked(case.body if isinstance(case.body, Mapping) else {}, self._defaults))
+        return Cost(0, cost.completion) if case.hostile else cost
+
+    def _took(self, exchange: Exchange, cost: Cost) -> Cost:
+        """What the target says it charged; where it does not say, nothing for a refusal, else the worst case."""
+        if not exchange.successful:
+            return Cost()
+        small = sum(len(piece.data) for piece in exchange.pieces) <= READ_FOR_USAGE
+        told = reported(exchange.usage) if small else None
+        return cost if told is None else Cost(0 if exchange.case.hostile else told.prompt, told.completion)
+
+
+async def _wait(seconds: float) -> None:
+    if seconds > 0:
+        await asyncio.sleep(seconds)

@@ -12,7 +12,9 @@ from conformance import __version__
 from conformance.model import Credential, RequestCase
 
 WRONG_KEY: Final = "sk-conformance-wrong-key-0000000000000000"
-_SECRET_NAME: Final = re.compile(r"authori[sz]ation|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile(
+    r"authori[sz]ation|key|token|secret|cookie|password|credential|signature", re.IGNORECASE
+)
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 

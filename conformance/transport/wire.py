@@ -9,20 +9,20 @@ import asyncio
 import ssl
 import time
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 
-from conformance.exchange import Attempt, Piece
+from conformance.exchange import Attempt
 from conformance.model import Ending, RequestCase
 from conformance.transport.pace import Patience
+from conformance.transport.reading import KEPT_OF_ENDLESS, Reading
 from conformance.transport.target import Target
 
-MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones must not cost a gigabyte
-JOINED: Final = 64 * 1024
+MOST_KEPT: Final = 64 * 1024 * 1024  # of all responses together; from then on, each may only be of moderate length
 
 
 class Tried(NamedTuple):
@@ -38,6 +38,7 @@ class Wire:
     def __init__(self, target: Target, patience: Patience, connections: int) -> None:
         self._target = target
         self._patience = patience
+        self._kept = 0
         self._transport = httpx.AsyncHTTPTransport(
             verify=_verification(target),
             trust_env=False,
@@ -50,10 +51,12 @@ class Wire:
 
     async def attempt(self, case: RequestCase) -> Tried:
         """Send a case once. Whatever the target does ends here, in an attempt; only cancellation passes."""
-        reading = _Reading(self._patience, case.hang_up_after)
+        most = min(self._patience.most_bytes, max(KEPT_OF_ENDLESS, MOST_KEPT - self._kept))
+        reading = Reading(round(time.time(), 6), case.hang_up_after, most)
+        begun = time.perf_counter()
         transient = False
         try:
-            await reading.run(self._transport, self._request(case))
+            await self._read(case, reading, begun)
         except TimeoutError:
             reading.fail(Ending.TIMED_OUT, reading.overdue)
         except httpx.ConnectTimeout:
@@ -62,7 +65,43 @@ class Wire:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             reading.fail(Ending.TRUNCATED, _told(error))
             transient = reading.status is None and _may_pass(error)
-        return Tried(reading.attempt(), transient)
+        self._kept += reading.kept
+        return Tried(reading.attempt(_since(begun)), transient)
+
+    async def _read(self, case: RequestCase, reading: Reading, begun: float) -> None:
+        now = asyncio.get_running_loop().time
+        patience = self._patience
+        last = now() + patience.whole
+        head = min(patience.connect + patience.first_byte, patience.whole)
+        reading.overdue = f"no response head within {head:g} s"
+        async with asyncio.timeout(head) as limit:
+            response = await self._transport.handle_async_request(self._request(case))
+            try:
+                version = response.extensions.get("http_version", b"HTTP/1.1")
+                more = reading.head(response.status_code, response.headers.raw, version)
+                assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 (for the type checker)
+                async with aclosing(_steps(response.stream)) as steps:
+                    while more:
+                        due = now() + patience.idle
+                        reading.overdue = f"silent for {patience.idle:g} s"
+                        if due >= last:
+                            due, reading.overdue = last, f"not finished within {patience.whole:g} s"
+                        limit.reschedule(due)
+                        data = await anext(steps, b"")
+                        more = bool(data) and reading.feed(data, _since(begun))
+            finally:
+                await response.aclose()
+                await self._drop_leftovers()
+
+    async def _drop_leftovers(self) -> None:
+        """Close idle connections on which more came than was asked for: it would be taken for the next answer.
+
+        Bytes that wait in the socket make httpx do so itself; those that it has read already are only known inside.
+        """
+        for connection in tuple(getattr(getattr(self._transport, "_pool", None), "connections", ())):
+            protocol = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+            if protocol is not None and connection.is_idle() and protocol.trailing_data[0]:
+                await connection.aclose()
 
     def _request(self, case: RequestCase) -> httpx.Request:
         url = httpx.URL(self._target.url(case))
@@ -74,103 +113,14 @@ class Wire:
         return httpx.Request(case.method, url, headers=raw, content=case.content, extensions=extensions)
 
 
-class _Reading:
-    """The state of one attempt while it is read."""
-
-    def __init__(self, patience: Patience, hang_up_after: int | None) -> None:
-        self._patience = patience
-        self._hang_up_after = hang_up_after
-        self._started_at = time.time()
-        self._begun = time.perf_counter()
-        self._pieces: list[Piece] = []
-        self._joined = bytearray()
-        self._size = 0
-        self._ending = Ending.COMPLETE
-        self._error = ""
-        self._headers: tuple[tuple[str, str], ...] = ()
-        self._http_version = "HTTP/1.1"
-        self.status: int | None = None
-        self.overdue = ""
-
-    async def run(self, transport: httpx.AsyncHTTPTransport, request: httpx.Request) -> None:
-        now = asyncio.get_running_loop().time
-        patience, begun = self._patience, now()
-        last = begun + patience.whole
-        head = patience.connect + patience.first_byte
-        self.overdue = f"no response head within {min(head, patience.whole):g} s"
-        async with asyncio.timeout_at(min(begun + head, last)) as limit:
-            response = await transport.handle_async_request(request)
-            self.status = response.status_code
-            self._headers = tuple((_text(name), _text(value)) for name, value in response.headers.raw)
-            self._http_version = _text(response.extensions.get("http_version", b"HTTP/1.1"))
-            try:
-                assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 (for the type checker)
-                async with aclosing(_steps(response.stream)) as steps:
-                    limit.reschedule(min(now() + patience.idle, last))
-                    self.overdue = f"silent for {patience.idle:g} s"
-                    if self._hang_up_after == 0:
-                        self._ending = Ending.ABANDONED
-                        return
-                    async for data in steps:
-                        if not self._keep(data):
-                            return
-                        if (due := now() + patience.idle) >= last:
-                            due, self.overdue = last, f"not finished within {patience.whole:g} s"
-                        limit.reschedule(due)
-            finally:
-                await response.aclose()
-
-    def _keep(self, data: bytes) -> bool:
-        """Keep what was read; False when it is enough."""
-        fits = data[: self._patience.most_bytes - self._size]
-        self._size += len(data)
-        at = self._elapsed()
-        if len(self._pieces) < MOST_PIECES:
-            self._pieces.append(Piece(at, fits))
-        else:
-            self._joined += fits
-            if len(self._joined) >= JOINED:
-                self._flush(at)
-        if self._size > self._patience.most_bytes:
-            self.fail(Ending.OVERSIZED, f"longer than {self._patience.most_bytes} bytes, where reading stopped")
-        elif self._hang_up_after is not None and len(self._pieces) >= self._hang_up_after:
-            self._ending = Ending.ABANDONED
-        return self._ending is Ending.COMPLETE
-
-    def _flush(self, at: float) -> None:
-        if self._joined:
-            self._pieces.append(Piece(at, bytes(self._joined)))
-            self._joined.clear()
-
-    def _elapsed(self) -> float:
-        return round(time.perf_counter() - self._begun, 6)
-
-    def fail(self, ending: Ending, error: str) -> None:
-        self._ending, self._error = ending, error
-
-    def attempt(self) -> Attempt:
-        elapsed = self._elapsed()
-        self._flush(elapsed)
-        return Attempt(
-            round(self._started_at, 6),
-            self.status,
-            self._headers,
-            tuple(self._pieces),
-            self._ending,
-            self._error,
-            elapsed,
-            self._http_version,
-        )
-
-
-async def _steps(stream: httpx.AsyncByteStream) -> AsyncIterator[bytes]:
+async def _steps(stream: httpx.AsyncByteStream) -> AsyncGenerator[bytes, None]:
     async for data in stream:
         if data:
             yield data
 
 
-def _text(data: bytes) -> str:
-    return data.decode("latin-1")
+def _since(begun: float) -> float:
+    return round(time.perf_counter() - begun, 6)
 
 
 def _line(value: str) -> bytes:
