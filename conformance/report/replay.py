@@ -62,14 +62,19 @@ def _printable(content: bytes) -> str | None:
 
 
 def _octal(content: bytes) -> str:
-    plain = b" !#$&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~\""
+    plain = b' !#$&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"'
     return "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content)
 
 
 def python(case: RequestCase, base_url: str) -> str:
     """The request by way of openai-python; empty where that client cannot send it."""
     body = case.body
-    if len(case.content) > LONGEST or not isinstance(body, Mapping) or case.method != "POST" or case.credential not in _KEYS:
+    if (
+        len(case.content) > LONGEST
+        or not isinstance(body, Mapping)
+        or case.method != "POST"
+        or case.credential not in _KEYS
+    ):
         return ""
     client = f"client = OpenAI(base_url={base_url!r}, api_key={_KEYS[case.credential]}, max_retries=0)"
     imports = "import os\n\n" if case.credential is Credential.KEY else ""

@@ -30,9 +30,15 @@ def schema() -> dict[str, Any]:
 def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
     """Everything a reader or a machine may want of a run, but for the bytes: those are in the recording."""
     cases = {x.case.id: x.case for x in run.exchanges}
-    rows = [_row(verdict, run, cases) for verdict in run.verdicts]
-    code = exit_code(rows, run.incomplete, strict=strict)
     contract = run.contract
+    target = {
+        "name": run.target.name,
+        "base_url": run.target.base_url,
+        "path": contract.path,
+        "model": run.target.model,
+    }
+    rows = [_row(verdict, target, cases) for verdict in run.verdicts]
+    code = exit_code(rows, run.incomplete, strict=strict)
     return {
         "schema": SCHEMA,
         "provider": contract.provider,
@@ -43,7 +49,7 @@ def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
         "plan_sha256": run.plan_sha256,
         "seed": run.seed,
         "profile": run.profile,
-        "target": {"name": run.target.name, "base_url": run.target.base_url, "model": run.target.model},
+        "target": target,
         "claims": list(run.claims),
         "started_at": datetime.fromtimestamp(run.started_at, UTC).isoformat(timespec="seconds"),
         "duration_s": round(run.duration_s, 3),
@@ -58,7 +64,7 @@ def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
     }
 
 
-def _row(verdict: Verdict, run: Run, cases: Mapping[str, RequestCase]) -> dict[str, Any]:
+def _row(verdict: Verdict, target: Mapping[str, Any], cases: Mapping[str, RequestCase]) -> dict[str, Any]:
     requirement = verdict.requirement
     check = load().get(requirement.check)
     return {
@@ -83,19 +89,18 @@ def _row(verdict: Verdict, run: Run, cases: Mapping[str, RequestCase]) -> dict[s
                 "case": one.case,
                 "at": one.at,
                 "message": one.message,
-                "curl": curl(cases[one.case], url(run)) if one.case in cases else "",
+                "curl": curl(cases[one.case], address(target, cases[one.case])) if one.case in cases else "",
             }
             for one in verdict.evidence
         ],
-        "observations": [
-            {"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations
-        ],
+        "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
     }
 
 
-def url(run: Run) -> str:
-    """Where requests of the run went: the base URL with the operation's path appended."""
-    return run.target.base_url.rstrip("/") + run.contract.path
+def address(target: Mapping[str, Any], case: RequestCase) -> str:
+    """Where a request went: the base URL with the operation's path, or the case's own, appended."""
+    url: str = target["base_url"].rstrip("/") + (case.path or target["path"])
+    return url
 
 
 def dumps(results: Mapping[str, Any]) -> str:

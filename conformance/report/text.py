@@ -20,12 +20,3 @@ def visible(text: str, *, lines: bool = False) -> str:
 def decoded(data: bytes) -> str:
     """Bytes as text for a reader: what is not UTF-8 shows as `\\xff`, CR and NUL as their pictures."""
     return visible(data.decode("utf-8", "backslashreplace"), lines=True)
-
-
-def fold(text: str, most: int) -> tuple[str, int, str]:
-    """Head, number of characters left out, tail: at most `most` characters in all."""
-    if len(text) <= most:
-        return text, 0, ""
-    head = most * 3 // 4
-    tail = most - head
-    return text[:head], len(text) - most, text[len(text) - tail :]

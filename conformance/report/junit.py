@@ -1,0 +1,61 @@
+"""junit.xml: one testcase for each requirement, so that any CI system shows promises by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from conformance.report.standing import Row, gates
+from conformance.report.terminal import block
+
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(results: Mapping[str, Any]) -> str:
+    """The document. What gates is a failure; a fault of ours is an error; what shows nothing is skipped, with its reason."""
+    rows = results["requirements"]
+    cases = [_case(row, results) for row in rows]
+    tally = {
+        "tests": str(len(cases)),
+        "failures": str(sum(one.find("failure") is not None for one in cases)),
+        "errors": str(sum(one.find("error") is not None for one in cases)),
+        "skipped": str(sum(one.find("skipped") is not None for one in cases)),
+        "time": str(results["duration_s"]),
+    }
+    suites = Element("testsuites", {"name": "conformance", **tally})
+    named = {"name": results["target"]["name"], **tally, "timestamp": results["started_at"]}
+    suite = SubElement(suites, "testsuite", named)
+    properties = SubElement(suite, "properties")
+    for name in ("provider", "suite_version", "contract_sha256", "plan_sha256", "seed", "profile", "verdict"):
+        SubElement(properties, "property", {"name": name, "value": _clean(str(results[name]))})
+    for one in cases:
+        suite.append(one)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + tostring(suites, "unicode") + "\n"
+
+
+def _case(row: Row, results: Mapping[str, Any]) -> Element:
+    provider = results["provider"]
+    case = Element("testcase", {"classname": f"{provider}.{row['area']}", "name": row["id"], "time": "0"})
+    properties = SubElement(case, "properties")
+    for name in ("level", "layer", "outcome", "check", "promise", "examined"):
+        SubElement(properties, "property", {"name": name, "value": _clean(str(row[name]))})
+    told = _clean(block(row, provider))
+    first = _clean(row["reason"]) or row["outcome"]
+    if row["outcome"] == "error":
+        SubElement(case, "error", {"message": first, "type": "suite"}).text = told
+    elif gates(row, strict=results["strict"]):
+        SubElement(case, "failure", {"message": first, "type": row["outcome"]}).text = told
+    elif row["outcome"] == "inconclusive" and row["incomplete"]:
+        SubElement(case, "failure", {"message": first, "type": "inconclusive"}).text = told
+    elif row["outcome"] in {"not_applicable", "not_run", "inconclusive"}:
+        SubElement(case, "skipped", {"message": f"{row['outcome']}: {first}"})
+    elif row["outcome"] != "pass":
+        SubElement(case, "system-out").text = told
+    return case
+
+
+def _clean(text: str) -> str:
+    """XML 1.0 has no place for most control characters, not even escaped."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

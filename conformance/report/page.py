@@ -1,0 +1,210 @@
+"""results.json and recorded exchanges → report.html: one file, no request leaves it, every target text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import chain, zip_longest
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from conformance.exchange import Exchange
+from conformance.report.locate import event_of
+from conformance.report.results import address
+from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, headline, plural, urgency
+from conformance.report.text import visible
+from conformance.report.transcript import Segment, Transcript, transcript
+
+MOST_EXCHANGES: Final = 240
+ROOM: Final = 600_000
+"""Characters of responses in one report, shared by the exchanges that it shows."""
+
+COLUMNS: Final = (
+    ("o", "Outcome"), ("a", "Area"), ("id", "Requirement"), ("l", "Level"), ("y", "Layer"), ("p", "Promise"),
+    ("n", "Examined"), ("s", "Source"),
+)  # fmt: skip
+LEGEND: Final = {
+    "fail": "a MUST is broken, each time it was asked for",
+    "flaky": "broken at some times and kept at others, on the same request",
+    "warn": "a SHOULD is not met",
+    "error": "a check of this suite crashed: our fault, never the target's",
+    "inconclusive": "an occasion was due and showed nothing either way",
+    "not_run": "planned, but the budget or the run ended before it",
+    "pass": "kept in each occurrence that was examined, at least one",
+    "not_applicable": "no occasion: not promised for this target, or nothing that a client can provoke",
+}
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with escaping always on."""
+    env = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    env.filters |= {
+        "lines": lambda text: escape(visible(text, lines=True)),
+        "short": _short,
+        "split": _split,
+        "examined": _examined,
+        "event_of": event_of,
+        "pre": pre,
+    }
+    return env
+
+
+def _finalize(value: Any) -> Any:
+    """Whatever a template prints is made visible first, then escaped."""
+    return value if isinstance(value, Markup) else visible(str(value))
+
+
+def render(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> str:
+    """The report as a page of its own."""
+    title = f"{results['target']['name']}: {headline(results)[0].lower()}"
+    return shell(title, fragment(results, exchanges))
+
+
+def shell(title: str, body: Markup) -> str:
+    """A page around a body, style and script inlined."""
+    page = environment().get_template("shell.jinja2")
+    return page.render(title=title, body=body, style=asset("style.css"), script=asset("report.js"))
+
+
+@cache
+def asset(name: str) -> Markup:
+    """A style sheet or script of the package, as it stands."""
+    return Markup(files(__package__).joinpath("templates", name).read_text("utf-8"))  # noqa: S704 - our own file
+
+
+def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> Markup:
+    """The report as one element, for a page of its own or for pytest-html's."""
+    rows = sorted(results["requirements"], key=urgency)
+    cited = citations(rows)
+    shown = _transcripts(cited, {x.case.id: x for x in exchanges}, results)
+    template = environment().get_template("report.jinja2")
+    html = template.render(
+        results=results,
+        headline=headline(results),
+        rows=rows,
+        broken=[row for row in rows if broken(row)],
+        trust=list(_trust(results)),
+        facts=list(_facts(results)),
+        areas=[_area(name, found) for name, found in sorted(by_area(rows).items())],
+        counts=count(rows),
+        levels=[name for name in ("MUST", "SHOULD", "MAY") if any(row["level"] == name for row in rows)],
+        layers=sorted({row["layer"] for row in rows}),
+        columns=COLUMNS,
+        legend=LEGEND.items(),
+        transcripts=shown,
+        anchors={case: one.anchor for case, one in zip(cited, shown, strict=False)} if shown else {},
+        left_out=max(len(cited) - len(shown), 0) if shown else 0,
+    )
+    return Markup(html)  # noqa: S704 - rendered with escaping on
+
+
+def citations(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """Cited cases with the places cited in them: the first of each row, then the second of each, and so on."""
+    found: dict[str, list[str]] = {}
+    for one in chain.from_iterable(zip_longest(*(row["evidence"] for row in rows))):
+        if one is not None:
+            found.setdefault(one["case"], []).append(one["at"])
+    return found
+
+
+def _transcripts(
+    cited: dict[str, list[str]], exchanges: Mapping[str, Exchange], results: Mapping[str, Any]
+) -> list[Transcript]:
+    """The cited exchanges that are at hand, each once; cases without one leave `cited`."""
+    for case in [case for case in cited if case not in exchanges]:
+        del cited[case]
+    taken = list(cited.items())[:MOST_EXCHANGES]
+    most = min(max(ROOM // max(len(taken), 1), 600), 6_000)
+    target = results["target"]
+    return [
+        transcript(exchanges[case], address(target, exchanges[case].case), places, f"x{number}", most)
+        for number, (case, places) in enumerate(taken)
+    ]
+
+
+def _trust(results: Mapping[str, Any]) -> Iterable[tuple[bool, str]]:
+    rows, index = results["requirements"], results["index"]
+    whole = index["verified"] == index["of"]
+    yield whole, (f"All {index['of']} MUSTs that apply were verified." if whole else
+                  f"{index['of'] - index['verified']} of {index['of']} MUSTs that apply were not verified.")  # fmt: skip
+    for reason in results["incomplete"]:
+        yield False, f"Incomplete: {reason}"
+    faults = sum(row["outcome"] == "error" for row in rows)
+    yield not faults, f"{plural(faults, 'check')} of the suite crashed." if faults else "No check of the suite crashed."
+    examined = sum(row["examined"] for row in rows)
+    yield (
+        True,
+        f"{plural(examined, 'occurrence')} examined in {plural(results['totals'].get('requests', 0), 'exchange')}.",
+    )
+    proof = results.get("mutation_score")
+    if proof:
+        yield True, f"The suite finds {proof['killed']} of {proof['of']} planted faults."
+    for claim in results["claims"]:
+        yield True, f"Claimed by the target: {claim}."
+
+
+def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
+    totals, target = results["totals"], results["target"]
+    yield "target", target["base_url"], ""
+    yield "model", target["model"] or "–", ""
+    yield "contract", f"{results['provider']} {results['contract_revision']}", ""
+    yield "contract hash", results["contract_sha256"][:12], results["contract_sha256"]
+    yield "plan hash", results["plan_sha256"][:12], results["plan_sha256"]
+    yield "profile, seed", f"{results['profile']}, {results['seed']}", ""
+    yield "suite", results["suite_version"], ""
+    attempts = totals.get("attempts", totals.get("requests", 0))
+    yield "requests", f"{totals.get('requests', 0):,} in {plural(attempts, 'attempt')}", ""
+    yield "tokens", f"{totals.get('prompt_tokens', 0):,} prompt, {totals.get('completion_tokens', 0):,} completion", ""
+    yield "started", results["started_at"].replace("T", " ").replace("+00:00", " UTC"), ""
+    yield "took", f"{results['duration_s']:,.1f} s", ""
+
+
+def _area(name: str, rows: Sequence[Row]) -> dict[str, Any]:
+    found = count(rows)
+    bad = sum(broken(row) for row in rows)
+    applicable = len(rows) - found["not_applicable"]
+    said = f"{bad} broken" if bad else f"{found['pass']}/{applicable}" if applicable else "not applicable"
+    return {"name": name, "broken": bad, "said": said, "shares": [(one, found[one]) for one in OUTCOMES if found[one]]}
+
+
+def _short(at: str) -> str:
+    """The last two steps of a pointer, enough to recognise the place."""
+    steps = at.rsplit("/", 2)
+    return at if len(steps) < 3 else f"…/{steps[1]}/{steps[2]}"
+
+
+def _split(message: str) -> tuple[str, str]:
+    """What was observed, and what was expected, of a message in the house's order."""
+    observed, found, expected = message.rpartition("; expected ")
+    return (observed, expected) if found else (message, "")
+
+
+def _examined(row: Row) -> str:
+    if not row["examined"]:
+        return "nothing came up"
+    kept = f", {row['violations']:,} broke the promise" if row["violations"] else ", each kept the promise"
+    return f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}{kept}"
+
+
+def pre(segments: Iterable[Segment]) -> Markup:
+    """Segments for the inside of a `pre`, where quotes need no escape and would double the size of JSON."""
+    return Markup("".join(_OPEN[one.kind] + _content(one.text) + _CLOSE[one.kind] for one in segments))  # noqa: S704
+
+
+_OPEN: Final = {"": "", "mark": "<mark>", "fold": '<span class="fold">… '}
+_CLOSE: Final = {"": "", "mark": "</mark>", "fold": " …</span>"}
+
+
+def _content(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

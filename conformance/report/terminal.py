@@ -1,0 +1,69 @@
+"""What a terminal shows: one block for each broken promise, and the last lines of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+from typing import Any
+
+from conformance.report.standing import OUTCOMES, Row, broken, count, headline, plural, urgency
+from conformance.report.text import visible
+
+WIDTH = 118
+_HEAD = {"fail": "FAILED", "warn": "WARNED", "flaky": "FLAKY", "error": "ERROR", "inconclusive": "UNKNOWN"}
+
+
+def block(row: Row, provider: str) -> str:
+    """One requirement that is not simply kept: what was promised, observed, examined, and how to see it again."""
+    lines = [f"{_HEAD.get(row['outcome'], row['outcome'].upper())} {provider} {row['id']} ({row['level']})"]
+    lines += _field("promised", f"{row['promise']}  [{place(row, provider)}]")
+    if row["evidence"]:
+        first = row["evidence"][0]
+        where = f"{first['case']}, {first['at']}: " if first["at"] else f"{first['case']}: "
+        lines += _field("observed", visible(where + first["message"]))
+        broke = f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}"
+        lines += _field("examined", f"{broke}, {row['violations']:,} broke the promise")
+        lines += _field("repeat", f"conformance send {provider} {first['case']}")
+    elif row["reason"]:
+        lines += _field("because", visible(row["reason"]))
+    return "\n".join(lines)
+
+
+def place(row: Row, provider: str) -> str:
+    """Where the promise stands, as a path into the vendored document."""
+    at: str = row["source"]["at"]
+    return f"specs/{provider}/openapi.yaml{at}" if at.startswith("#") else at or row["source"]["page"] or "?"
+
+
+def _field(name: str, text: str) -> list[str]:
+    lines = wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
+    return [f"  {name:<9} {lines[0]}", *(" " * 12 + line for line in lines[1:])]
+
+
+def blocks(results: Mapping[str, Any]) -> Iterator[str]:
+    """The blocks of all rows that are broken, in doubt where the run owes them, or our fault; the most urgent first."""
+    rows = [row for row in results["requirements"] if broken(row) or row["outcome"] == "error" or row["incomplete"]]
+    unsent = [row for row in rows if row["outcome"] == "not_run"]
+    for row in sorted(rows, key=urgency):
+        if row["outcome"] != "not_run":
+            yield block(row, results["provider"])
+    if unsent:
+        yield f"NOT RUN {plural(len(unsent), 'requirement')}: {unsent[0]['reason']}"
+
+
+def summary(results: Mapping[str, Any]) -> str:
+    """The last lines of a run: verdict, index beside score, counts, price, and why it is incomplete."""
+    verdict, because = headline(results)
+    found = count(results["requirements"])
+    counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in OUTCOMES if found[name])
+    index, score, totals = results["index"], results["score"], results["totals"]
+    tokens = totals.get("prompt_tokens", 0), totals.get("completion_tokens", 0)
+    lines = [
+        f"{visible(results['target']['name'])}: {verdict}. {because}",
+        f"  index {index['verified']}/{index['of']} MUSTs verified, score {score['passed']}/{score['of']} of these passed",
+        f"  {counts}",
+        f"  {plural(totals.get('requests', 0), 'request')}, {tokens[0]:,} prompt and {tokens[1]:,} completion tokens, "
+        f"{results['duration_s']:.1f} s",
+    ]
+    lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
+    return "\n".join(lines)

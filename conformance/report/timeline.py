@@ -1,0 +1,122 @@
+"""A stream drawn over time: each event a tick, pauses as gaps, the events that matter marked by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from conformance.exchange import DONE, Exchange
+from conformance.sse import Event
+
+WIDTH, LEFT, RIGHT, AXIS = 720, 8, 8, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One event: when its last byte had arrived, and what it is: text, finish, usage, done or other."""
+
+    number: int
+    at: float
+    kind: str
+
+
+def ticks(x: Exchange) -> tuple[Tick, ...]:
+    """The events of a stream in order; empty where arrival cannot be told, as under a content coding."""
+    if not x.streamed or (x.header("content-encoding") or "identity").strip().lower() not in {"", "identity"}:
+        return ()
+    values = {document.number: document.value for document in x.documents}
+    return tuple(Tick(number, at, kind(event, values.get(number))) for number, (event, at) in enumerate(_arrivals(x)))
+
+
+def _arrivals(x: Exchange) -> Iterator[tuple[Event, float]]:
+    """Each event with its time, in one walk along pieces and events."""
+    pieces = iter(x.pieces)
+    arrived, at = 0, 0.0
+    for event in x.messages:
+        while arrived < event.end:
+            piece = next(pieces, None)
+            if piece is None:
+                break
+            arrived, at = arrived + len(piece.data), piece.at
+        yield event, at
+
+
+def kind(event: Event, value: Any) -> str:
+    """What an event with this JSON value (None where it has none) is to a client of completions."""
+    if (event.payload or b"").strip() == DONE.encode():
+        return "done"
+    if not isinstance(value, Mapping):
+        return "other"
+    if isinstance(value.get("usage"), Mapping):
+        return "usage"
+    return _kind_of_choices(value)
+
+
+def _kind_of_choices(value: Mapping[str, Any]) -> str:
+    choices = value.get("choices")
+    listed = [one for one in choices if isinstance(one, Mapping)] if isinstance(choices, list) else []
+    if any(one.get("finish_reason") for one in listed):
+        return "finish"
+    return "text" if listed else "other"
+
+
+def caption(found: Collection[Tick], elapsed: float) -> str:
+    """The drawing in words, for those who do not see it."""
+    times = [tick.at for tick in found]
+    if not times:
+        return ""
+    pauses = [later - sooner for sooner, later in zip(times, times[1:], strict=False)]
+    words = [f"{len(times)} events", f"first after {_time(times[0])}", f"last after {_time(times[-1])}"]
+    if pauses:
+        words.append(f"longest pause {_time(max(pauses))}")
+    words.append(f"closed after {_time(max(elapsed, times[-1]))}")
+    return ", ".join(words)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def draw(found: Collection[Tick], elapsed: float, cited: Collection[int] = ()) -> Markup:
+    """The drawing as inline SVG; `cited` are the numbers of events that evidence points at."""
+    if not found:
+        return Markup()
+    end = max(elapsed, max(tick.at for tick in found), 1e-6)
+    places = {tick.number: LEFT + (WIDTH - LEFT - RIGHT) * tick.at / end for tick in found}
+    columns = sorted({round(places[tick.number]) for tick in found if tick.kind in {"text", "other"}})
+    parts = [f'<path class="axis" d="M{LEFT} {AXIS}H{WIDTH - RIGHT}"/>']
+    parts.append(f'<path class="text" d="{"".join(f"M{place} 20V{AXIS}" for place in columns)}"/>')
+    parts += [_mark(tick, places[tick.number]) for tick in found if tick.kind in _SHAPES]
+    parts += [_cite(tick, places[tick.number]) for tick in found if tick.number in cited]
+    parts += [_label(end * share, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    title = escape(caption(found, elapsed))
+    return Markup(
+        f'<svg class="timeline" viewBox="0 0 {WIDTH} 60" role="img" aria-label="{title}">' + "".join(parts) + "</svg>"
+    )  # noqa: S704 - numbers and fixed words only
+
+
+_SHAPES: dict[str, str] = {
+    "finish": "M{x} 14V40M{x} 10m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0",
+    "usage": "M{x} 14V40M{x} 5l5 5l-5 5l-5-5Z",
+    "done": "M{x} 5V40M{x} 5h9v7h-9Z",
+}
+
+
+def _mark(tick: Tick, place: float) -> str:
+    x = min(round(place, 1), WIDTH - 12.0) if tick.kind == "done" else round(place, 1)
+    shape = _SHAPES[tick.kind].format(x=x)
+    return f'<path class="{tick.kind}" d="{shape}"><title>event {tick.number}: {tick.kind}, {_time(tick.at)}</title></path>'
+
+
+def _cite(tick: Tick, place: float) -> str:
+    x = round(place, 1)
+    return f'<path class="cited" d="M{x - 4} 49L{x} 42L{x + 4} 49Z"><title>event {tick.number}, {_time(tick.at)}</title></path>'
+
+
+def _label(at: float, share: float) -> str:
+    x = LEFT + (WIDTH - LEFT - RIGHT) * share
+    anchor = "start" if share == 0 else "end" if share == 1 else "middle"
+    return f'<text x="{x:.0f}" y="58" text-anchor="{anchor}">{_time(at)}</text>'

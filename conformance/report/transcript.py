@@ -1,0 +1,196 @@
+"""An exchange as a reader sees it: request to paste, bytes that came back with what matters marked, the rest folded.
+
+The whole bytes are in the recording; a report shows what evidence points at, with its surroundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from conformance.exchange import Exchange
+from conformance.report import timeline
+from conformance.report.locate import event_of, pointer_of, span
+from conformance.report.replay import LONGEST, curl, python
+from conformance.report.text import decoded, visible
+
+AROUND: Final = 160
+"""Characters shown on either side of a marked place in a long text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of text: plain, `mark` where evidence points, `fold` where something was left out."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One event, or the whole of a plain body, or a fold that stands for several events (`number` is None there)."""
+
+    number: int | None
+    at: str
+    segments: tuple[Segment, ...]
+    cited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One exchange, ready to be shown."""
+
+    case: str
+    anchor: str
+    origin: str
+    note: str
+    request: str
+    status: str
+    attempts: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+    curl: str
+    python: str
+    body: tuple[Segment, ...]
+    drawing: Markup
+    caption: str
+    passages: tuple[Passage, ...]
+
+
+def transcript(x: Exchange, url: str, places: Collection[str], anchor: str, most: int) -> Transcript:
+    """The exchange with the places that evidence names marked, in about `most` characters of response."""
+    case, ticks = x.case, timeline.ticks(x)
+    cited = {number for at in places if (number := event_of(at)) is not None}
+    elapsed = x.last.elapsed
+    times = {tick.number: f"{tick.at * 1000:.0f} ms" for tick in ticks}
+    long = len(case.content) > LONGEST
+    return Transcript(
+        case=case.id,
+        anchor=anchor,
+        origin=case.origin,
+        note=case.note,
+        request=f"{case.method} {url}",
+        status=_status(x),
+        attempts=tuple(_attempt(x)) if len(x.attempts) > 1 else (),
+        headers=tuple((name, value) for name, value in x.headers),
+        curl=curl(case, url),
+        python=python(case, url.removesuffix("/completions")),
+        body=excerpt(decoded(case.content), (), 600) if long else (),
+        drawing=timeline.draw(ticks, elapsed, cited),
+        caption=timeline.caption(ticks, elapsed),
+        passages=tuple(_events(x, places, cited, times, most) if x.streamed else _body(x, places, most)),
+    )
+
+
+def _status(x: Exchange) -> str:
+    if x.status is None:
+        return visible(f"no response: {x.last.error or x.ending.value}")
+    ended = "" if x.ending.value == "complete" else f", {x.ending.value.replace('_', ' ')}"
+    return f"HTTP {x.status} in {x.last.elapsed * 1000:.0f} ms{ended}, {len(x.content):,} bytes"
+
+
+def _attempt(x: Exchange) -> Iterator[str]:
+    for number, one in enumerate(x.attempts, 1):
+        answer = f"HTTP {one.status}" if one.status is not None else visible(one.error)
+        yield f"attempt {number}: {answer} after {one.elapsed * 1000:.0f} ms"
+
+
+def _body(x: Exchange, places: Iterable[str], most: int) -> Iterator[Passage]:
+    text = x.content.decode("utf-8", "backslashreplace")
+    spans = [found for at in places if (pointer := pointer_of(at)) and (found := span(text, pointer))]
+    if text:
+        yield Passage(0, "", excerpt(text, spans, most))
+
+
+def _events(
+    x: Exchange, places: Collection[str], cited: Collection[int], times: dict[int, str], most: int
+) -> Iterator[Passage]:
+    """All events where they fit; else both ends and what surrounds the cited ones, folds in between."""
+    numbers = _numbered(x)
+    shown = _choose([len(event.raw) for event in x.events], numbers, cited, most)
+    left_out: list[int] = []
+    for place, event in enumerate(x.events):
+        if place not in shown:
+            left_out.append(len(event.raw))
+            continue
+        if left_out:
+            yield _folded(left_out)
+            left_out = []
+        number = numbers[place]
+        text = event.raw.decode("utf-8", "backslashreplace")
+        begin = text.find("{")
+        found = (
+            span(text[begin:], pointer)
+            for at in places
+            if number is not None and event_of(at) == number and begin >= 0 and (pointer := pointer_of(at))
+        )
+        spans = [(begin + start, begin + end) for start, end in filter(None, found)]
+        at = times.get(number, "") if number is not None else ""
+        yield Passage(number, at, excerpt(text.rstrip("\n"), spans, max(most // 4, 400)), number in cited)
+    if left_out:
+        yield _folded(left_out)
+
+
+def _numbered(x: Exchange) -> list[int | None]:
+    """The number of each event among those with data, which is what places in evidence count."""
+    numbers: list[int | None] = []
+    count = 0
+    for event in x.events:
+        numbers.append(None if event.payload is None else count)
+        count += event.payload is not None
+    return numbers
+
+
+def _choose(sizes: Sequence[int], numbers: Sequence[int | None], cited: Collection[int], most: int) -> set[int]:
+    places = range(len(sizes))
+    if sum(sizes) <= most:
+        return set(places)
+    wanted = {place for place in places if numbers[place] in cited}
+    near = {place + step for place in wanted for step in (-1, 1)}
+    shown = {place for place in [*sorted(wanted)[:20], *sorted(near)[:40], 0, 1, *places[-3:]] if place in places}
+    room = most - sum(sizes[place] for place in shown)
+    for place in places:
+        room -= 0 if place in shown else sizes[place]
+        if room < 0:
+            break
+        shown.add(place)
+    return shown
+
+
+def _folded(sizes: Sequence[int]) -> Passage:
+    text = f"{len(sizes):,} more event{'s' * (len(sizes) > 1)}, {sum(sizes):,} bytes"
+    return Passage(None, "", (Segment(text, "fold"),))
+
+
+def excerpt(text: str, spans: Iterable[tuple[int, int]], most: int) -> tuple[Segment, ...]:
+    """The text with the spans marked; where it is longer than `most`, its ends and the surroundings of the spans."""
+    marks = _merged(spans)
+    keep = [(0, len(text))]
+    if len(text) > most:
+        around = [(max(start - AROUND, 0), min(end, start + most) + AROUND) for start, end in marks]
+        keep = _merged([(0, most // 2), *around, (len(text) - most // 4, len(text))])
+    return tuple(_segments(text, keep, marks))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _segments(text: str, keep: Sequence[tuple[int, int]], marks: Sequence[tuple[int, int]]) -> Iterator[Segment]:
+    reached = 0
+    for start, end in keep:
+        if start > reached:
+            yield Segment(f"{start - reached:,} more characters", "fold")
+        cuts = sorted({start, end, *(cut for mark in marks for cut in mark if start < cut < end)})
+        for left, right in zip(cuts, cuts[1:], strict=False):
+            inside = any(first <= left and right <= last for first, last in marks)
+            yield Segment(visible(text[left:right], lines=True), "mark" if inside else "")
+        reached = end
