@@ -17,6 +17,7 @@ from conformance.reference.tokens import FIRST_BYTE, SPELLED, Tokenizer, byte_to
 
 TOPIC: Final = 36
 FLOOR: Final = -7.0
+HOPELESS: Final = -60.0  # in the middle of a character, nothing but its next byte makes sense
 _MASK: Final = (1 << 64) - 1
 _PUNCTUATION: Final = tuple(byte_token(byte) for byte in b",.;\n")
 _LETTERS: Final = tuple(byte_token(byte) for byte in b"abcdefghijklmnopqrstuvwxyz     ,.")
@@ -99,7 +100,7 @@ def _successors(topic: int, before: int, last: int, bytewise: bool) -> Successor
     state = _mix(topic, before, last)
     words = _vocabulary(topic, bytewise)
     chosen: dict[int, float] = {}
-    if state % 11 == 0 and not bytewise:
+    if state % 11 == 0 and last < FIRST_BYTE and not bytewise:
         chosen[byte_token(SPELLED[(state >> 8) % len(SPELLED)][0])] = 6.0
     while len(chosen) < len(_GAPS):
         state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
@@ -117,4 +118,4 @@ def _completions(pending: bytes) -> Successors | None:
             rest = spelled[start + len(pending) :]
             if rest and spelled[start : start + len(pending)] == pending and spelled[start] >= 0xC0:
                 found.setdefault(byte_token(rest[0]), 8.0 - 1.5 * len(found))
-    return Successors(found) if found else None
+    return Successors(found, HOPELESS) if found else None

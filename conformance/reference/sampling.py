@@ -56,7 +56,9 @@ class Pool:
         return found
 
 
-def shape(logits: Mapping[int, float], floor: float, sampling: Sampling, told: Mapping[int, int], seen: set[int]) -> Pool:
+def shape(
+    logits: Mapping[int, float], floor: float, sampling: Sampling, told: Mapping[int, int], seen: set[int]
+) -> Pool:
     """Apply bias and penalties. `told` counts the tokens generated so far, `seen` holds those of the prompt too."""
     pool = dict(logits)
     if sampling.shapes:

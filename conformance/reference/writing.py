@@ -103,6 +103,7 @@ def _pool(
         forced = order.script[number] if number < len(order.script) else EOS
         logits[forced] = logits.get(forced, found.floor) + FORCED
     pool = shape(logits, found.floor, order.sampling, told, seen)
+    # A model of bytes has no pieces to fall back on.
     return replace(pool, tail=0) if model.tokenizer.bytewise else pool
 
 

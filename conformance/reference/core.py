@@ -1,0 +1,263 @@
+"""The reference provider without I/O: a request goes in, a response comes out, and a contract says what is right."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from random import Random
+from typing import Any, Final
+
+from conformance.model import Contract
+from conformance.reference import gate, reply
+from conformance.reference.alter import Alteration, Call, Memory, Stage
+from conformance.reference.fault import Fault
+from conformance.reference.filling import ENVELOPE, complaint, fill
+from conformance.reference.language import LanguageModel
+from conformance.reference.message import Portion, Problem, Refusal, Request, Response
+from conformance.reference.oddity import Oddity
+from conformance.reference.settings import Settings
+from conformance.reference.tokens import EOS
+from conformance.reference.wish import Prompt, Wish, read
+from conformance.reference.writing import Order, Written, score, write
+
+MOST_CANDIDATES: Final = 4096
+UNLIMITED: Final = 256
+DONE: Final = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A provider that keeps to a contract, or departs from it exactly where its faults say.
+
+    `key` None: everybody may ask. `models` are the names it serves. `entropy` decides what unseeded sampling draws:
+    the same requests in the same order get the same answers, and no two unseeded draws are alike.
+    """
+
+    contract: Contract
+    key: str | None = None
+    model: LanguageModel = field(default_factory=LanguageModel)
+    faults: tuple[Fault, ...] = ()
+    oddities: tuple[Oddity, ...] = ()
+    models: tuple[str, ...] = ("reference",)
+    settings: Settings = field(default_factory=Settings)
+    entropy: int = 0
+    now: Callable[[], float] = time.time
+    memory: Memory = field(default_factory=Memory)
+
+    def __post_init__(self) -> None:
+        for oddity in self.oddities:
+            object.__setattr__(self, "settings", replace(self.settings, **oddity.settings))
+            object.__setattr__(self, "model", replace(self.model, **oddity.model))
+
+    @cached_property
+    def alterations(self) -> Mapping[Stage, tuple[Alteration, ...]]:
+        # Faults first: an oddity dresses whatever is to be sent, a broken reply too.
+        every = [
+            *(fault.alteration for fault in self.faults),
+            *(one for odd in self.oddities for one in odd.alterations),
+        ]
+        return {stage: tuple(one for one in every if one.stage is stage) for stage in Stage}
+
+    @cached_property
+    def shape(self) -> reply.Shape:
+        return reply.shape(self.contract)
+
+    @property
+    def fired(self) -> Mapping[str, int]:
+        """How often each fault or oddity changed something."""
+        return self.memory.fired
+
+
+def respond(provider: Reference, request: Request) -> Response:
+    """The provider's whole answer to one request."""
+    provider.memory.calls += 1
+    call = Call(provider, request, provider.memory.calls)
+    arrived = call.bend(Stage.ARRIVAL, request)
+    if isinstance(arrived, Response):
+        return arrived
+    call.request = arrived
+    return _bent(call, _answer(call))
+
+
+def _bent(call: Call, response: Response) -> Response:
+    found: Response = call.bend(Stage.RESPONSE, response)
+    return found
+
+
+def _answer(call: Call) -> Response:
+    provider, contract = call.reference, call.reference.contract
+    refusal = gate.entrance(contract, provider.key, call.request)
+    if refusal is None:
+        call.body, refusal = gate.parse(call.request)
+        if refusal is None:
+            call.body = call.bend(Stage.BODY, call.body)
+            refusal = gate.keeps(contract, call.body, lenient=provider.settings.lenient)
+            if refusal is not None and provider.settings.invalid_status and refusal.status in {400, 422}:
+                refusal = _restated(contract, refusal, provider.settings.invalid_status)
+    call.wish = call.bend(Stage.WISH, read(contract, call.body, provider.model, provider.models))
+    refusal = call.bend(Stage.REFUSAL, refusal or _beyond(call))
+    return _refuse(call, refusal) if refusal is not None else _complete(call)
+
+
+def _restated(contract: Contract, refusal: Refusal, status: int) -> Refusal:
+    """The same refusal under the other status, where the contract documents neither."""
+    return refusal if {"400", "422"} & contract.errors.keys() else replace(refusal, status=status)
+
+
+def _beyond(call: Call) -> Refusal | None:
+    """What a valid request can still ask in vain: a model that is not served, more tokens than the context holds."""
+    wish, provider = call.wish, call.reference
+    if wish.model not in provider.models:
+        # Where errors are documented and none is a 404, an unknown model is one more bad request.
+        status = 400 if "400" in provider.contract.errors and "404" not in provider.contract.errors else 404
+        return Refusal(status, (Problem(f"the model {wish.model!r} does not exist", "model", "model_not_found"),))
+    if len(wish.prompts) * wish.best_of > MOST_CANDIDATES:
+        return Refusal(400, (Problem(f"more than {MOST_CANDIDATES} candidates are asked for", "n", "too_many"),))
+    longest = max(len(prompt.tokens) for prompt in wish.prompts)
+    room = provider.model.context - longest
+    wanted = wish.max_tokens or 0
+    if room < 0 or (wanted > room and not _truncates(call)):
+        told = (
+            f"the context holds {provider.model.context} tokens; {longest} in the prompt and {wanted} to write are more"
+        )
+        param = "prompt" if room < 0 else "max_tokens"
+        return Refusal(gate.invalid_status(provider.contract), (Problem(told, param, "context_length_exceeded"),))
+    return None
+
+
+def _truncates(call: Call) -> bool:
+    """Whether a limit beyond the context is lowered to it: as the request says, or as the contract promises."""
+    behaviour = call.wish.overflow or call.reference.contract.says("context_overflow", "behaviour")
+    return behaviour == "truncate"
+
+
+def _refuse(call: Call, refusal: Refusal) -> Response:
+    contract = call.reference.contract
+    schema = contract.errors.get(str(refusal.status), ENVELOPE)
+    document = call.bend(Stage.ERROR, complaint(schema, refusal))
+    headers = (("content-type", "application/json"), *refusal.headers, *_common(call))
+    return Response(refusal.status, headers, (Portion(_json(document)),))
+
+
+def _common(call: Call) -> tuple[tuple[str, str], ...]:
+    return (("x-request-id", f"req-{call.number:012x}"),)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+def _complete(call: Call) -> Response:
+    provider, wish = call.reference, call.wish
+    written = list(_candidates(call))
+    texts = call.bend(Stage.TEXTS, list(_texts(call, written)))
+    every = [one for candidates in written for one in candidates]
+    bos = provider.model.tokenizer.bos
+    usage = call.bend(Stage.USAGE, reply.usage(provider.shape, every, wish.prompts, wish, provider.settings, bos=bos))
+    frame = reply.Frame(
+        identity=f"cmpl-{provider.entropy:04x}{call.number:012x}",
+        created=int(provider.now()),
+        model=provider.settings.alias or wish.model,
+        shape=provider.shape,
+        settings=provider.settings,
+        wish=wish,
+    )
+    if not wish.stream:
+        document = call.bend(Stage.DOCUMENT, reply.plain(frame, texts, usage))
+        return Response(200, (("content-type", "application/json"), *_common(call)), (Portion(_json(document)),))
+    chunks = call.bend(Stage.CHUNKS, _with_usage(call, frame, reply.chunks(frame, texts), usage))
+    frames = call.bend(Stage.FRAMES, [*(b"data: " + _json(chunk) + b"\n\n" for chunk in chunks), DONE])
+    headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"), *_common(call))
+    return Response(200, headers, tuple([Portion(frame) for frame in frames]))
+
+
+def _with_usage(
+    call: Call, frame: reply.Frame, chunks: list[dict[str, Any]], usage: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The chunks with usage where the contract puts it; in a chunk of its own, where it says nothing."""
+    contract, asked = call.reference.contract, call.wish.include_usage
+    last = contract.binding("usage_is_in_last_chunk")
+    placement = contract.says("usage_chunk_is_sent", "placement", "last-chunk" if last else "own-chunk")
+    unasked = contract.says("usage_chunk_is_sent", "unasked", False) or (last and last.params.get("unasked", False))
+    if usage is None or not (asked or unasked):
+        return chunks
+    if placement == "last-chunk":
+        return [*chunks[:-1], {**chunks[-1], "usage": usage}] if chunks else chunks
+    if asked:
+        chunks = [{**chunk, "usage": None} for chunk in chunks]
+    return [*chunks, frame.document([], usage=usage)]
+
+
+def _texts(call: Call, written: Sequence[Sequence[Written]]) -> Iterator[reply.Text]:
+    wish, contract = call.wish, call.reference.contract
+    length = contract.says("length_means_the_limit", "reason", "length")
+    stop = contract.says("stop_finishes_with_stop", "reason", "stop")
+    for place, (prompt, candidates) in enumerate(zip(wish.prompts, written, strict=True)):
+        echoed = _echoed(call, prompt)
+        best = sorted(candidates, key=lambda one: -one.likelihood) if wish.best_of > wish.n else candidates
+        for number, one in enumerate(best[: wish.n]):
+            yield reply.Text(place * wish.n + number, prompt, echoed, one, stop if one.stopped else length)
+
+
+def _echoed(call: Call, prompt: Prompt) -> tuple:  # type: ignore[type-arg]
+    if not call.wish.echo:
+        return ()
+    return score(call.reference.model, prompt.tokens, call.wish.logprobs)
+
+
+def _candidates(call: Call) -> Iterator[list[Written]]:
+    """All that is written, prompt by prompt; what is greedy is written once, for it would come out the same."""
+    provider, wish = call.reference, call.wish
+    varies = provider.settings.greedy_varies
+    greedy = (wish.sampling.temperature == 0 or wish.sampling.top_k == 1) and not varies
+    for prompt in wish.prompts:
+        order = _order(call, prompt)
+        if varies and wish.sampling.temperature == 0:
+            order = replace(order, sampling=replace(wish.sampling, temperature=0.6))
+        if greedy or order.script is not None:
+            yield [write(provider.model, order, Random(0))] * wish.best_of  # noqa: S311 - words, not secrets
+            continue
+        yield [write(provider.model, order, _dice(call, place)) for place in range(wish.best_of)]
+
+
+def _dice(call: Call, place: int) -> Random:
+    told = f"seed {call.wish.seed}" if call.wish.seed is not None else f"call {call.reference.entropy} {call.number}"
+    return Random(f"{told} {place}")  # noqa: S311 - words, not secrets
+
+
+def _order(call: Call, prompt: Prompt) -> Order:
+    provider, wish = call.reference, call.wish
+    room = max(provider.model.context - len(prompt.tokens), 0)
+    unlimited = wish.max_tokens is None
+    return Order(
+        prompt=prompt.tokens,
+        limit=min(room, UNLIMITED if wish.max_tokens is None else wish.max_tokens),
+        sampling=wish.sampling,
+        roped=unlimited,
+        stops=wish.stops,
+        keep_stop=provider.contract.says("stop_text_is_as_promised", "text") == "included",
+        suffix=wish.suffix,
+        script=_script(provider, wish),
+        alternatives=wish.logprobs,
+    )
+
+
+def _script(provider: Reference, wish: Wish) -> tuple[int, ...] | None:
+    """The tokens that a JSON format dictates; None where the text is free."""
+    output = wish.output or {}
+    told = output.get("json_schema")
+    schema = output.get("schema") or (told.get("schema") if isinstance(told, Mapping) else None)
+    if output.get("type") not in {"json_object", "json_schema"}:
+        return None
+    value = fill(schema) if isinstance(schema, Mapping) else {"answer": "value"}
+    return tuple(
+        token for token in replace(provider.model.tokenizer, bos=False).encode(dumps_plain(value)) if token != EOS
+    )
+
+
+def dumps_plain(value: Any) -> str:
+    """JSON as a person would write it, so that it is cut into few tokens."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,58 @@
+"""A case played against the reference in process, without a socket: what the transport would have recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conformance.exchange import Attempt, Exchange, Piece
+from conformance.model import Contract, Credential, Ending, RequestCase, Wave
+from conformance.reference.core import Reference, respond
+from conformance.reference.message import Request, Response
+
+OVERHEAD = 0.0005
+STARTED = 1_700_000_000.0
+PATIENCE = 30.0
+
+
+def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
+    """The request that the case describes, with its credential filled in."""
+    authorization = {
+        Credential.KEY: f"Bearer {key}" if key is not None else None,
+        Credential.NONE: None,
+        Credential.WRONG: "Bearer wrong-key-on-purpose",
+        Credential.LOWERCASE_SCHEME: f"bearer {key}" if key is not None else None,
+    }[case.credential]
+    headers = case.headers if authorization is None else (*case.headers, ("authorization", authorization))
+    return Request(case.method, case.path or contract.path, "", headers, case.content)
+
+
+def exchange(provider: Reference, case: RequestCase) -> Exchange:
+    """One case, answered. Delays become arrival times; a client that hangs up keeps what it had by then."""
+    return _recorded(case, respond(provider, request(provider.contract, case, provider.key)))
+
+
+def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
+    """All cases of all waves in order; the cases of a burst are under way together."""
+    for wave in waves:
+        asked = [request(provider.contract, case, provider.key) for case in wave.cases]
+        provider.memory.in_flight[:] = asked if wave.burst else []
+        for case, one in zip(wave.cases, asked, strict=True):
+            yield _recorded(case, respond(provider, one))
+        provider.memory.in_flight.clear()
+
+
+def _recorded(case: RequestCase, response: Response) -> Exchange:
+    at, pieces = 0.0, []
+    for portion in response.portions:
+        at += portion.delay + OVERHEAD
+        if portion.data:
+            pieces.append(Piece(at, portion.data))
+    ending, error = response.ending, ""
+    if case.hang_up_after is not None and len(pieces) > case.hang_up_after:
+        ending, pieces = Ending.ABANDONED, pieces[: case.hang_up_after]
+    elif ending is Ending.TIMED_OUT:
+        at, error = at + PATIENCE, f"nothing came for {PATIENCE:g} s"
+    elif ending is Ending.TRUNCATED:
+        error = "the connection was closed before the content was complete"
+    attempt = Attempt(STARTED, response.status, response.headers, tuple(pieces), ending, error, at)
+    return Exchange(case, (attempt,))

@@ -1,0 +1,91 @@
+"""The reference on a loopback socket: pieces when they are due, and connections that break where they shall."""
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import httpx
+import pytest
+
+from conformance.examples import contract
+from conformance.model import Ending
+from conformance.reference import Portion, Reference, Response, serve
+from conformance.reference.alter import Alteration, Stage
+from conformance.reference.oddity import Oddity
+
+REQUEST = {"type": "object", "required": ["model", "prompt"]}
+BODY = {"model": "reference", "prompt": "hello", "max_tokens": 4}
+KEY = {"authorization": "Bearer k"}
+
+
+def bent(change):
+    oddity = Oddity(
+        "bent", "A reply that is bent for a test.", alterations=(Alteration("bent", Stage.RESPONSE, change),)
+    )
+    return Reference(contract(request=REQUEST), key="k", oddities=(oddity,))
+
+
+def slow(response, call):
+    return replace(response, portions=tuple(replace(one, delay=0.05) for one in response.portions))
+
+
+def cut(response, call):
+    return replace(response, ending=Ending.TRUNCATED)
+
+
+def always(answer):
+    def change(response, call):
+        return answer
+
+    return change
+
+
+def test_a_plain_reply_comes_whole_and_the_connection_stays():
+    with serve(Reference(contract(request=REQUEST), key="k")) as url, httpx.Client(headers=KEY) as client:
+        first, second = (client.post(f"{url}/completions", json=BODY) for _ in range(2))
+        assert first.json()["usage"]["completion_tokens"] == 4
+        assert second.status_code == 200
+        assert int(first.headers["content-length"]) == len(first.content)
+        assert client.post(f"{url}/completions", json=BODY, headers={"authorization": ""}).status_code == 401
+
+
+def test_a_stream_comes_piece_by_piece_as_it_is_written():
+    with serve(bent(slow)) as url:
+        begun = time.perf_counter()
+        with httpx.stream("POST", f"{url}/completions", json={**BODY, "stream": True}, headers=KEY) as response:
+            times = [time.perf_counter() - begun for _ in response.iter_raw()]
+    assert len(times) == 5
+    assert all(later - sooner > 0.02 for sooner, later in pairwise(times))
+
+
+def test_a_connection_is_cut_in_the_middle_of_a_reply():
+    with serve(bent(cut)) as url:
+        with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+            httpx.post(f"{url}/completions", json=BODY, headers=KEY)
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.post(f"{url}/completions", json={**BODY, "stream": True}, headers=KEY)
+
+
+def test_a_connection_is_closed_before_any_answer():
+    dead = always(Response(None, ending=Ending.TRUNCATED))
+    with serve(bent(dead)) as url, pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        httpx.post(f"{url}/completions", json=BODY, headers=KEY)
+
+
+def test_a_silent_server_leaves_the_client_waiting_and_still_shuts_down():
+    quiet = Response(200, (("content-type", "text/event-stream"),), (Portion(b"data: 1\n\n"),), Ending.TIMED_OUT)
+    with serve(bent(always(quiet))) as url:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/completions", json=BODY, headers=KEY, timeout=0.3)
+        begun = time.perf_counter()
+    assert time.perf_counter() - begun < 5
+
+
+def test_header_names_keep_their_case_and_unknown_routes_are_refused():
+    def shout(response, call):
+        return replace(response, headers=tuple((name.upper(), value) for name, value in response.headers))
+
+    with serve(bent(shout)) as url:
+        raw = httpx.post(f"{url}/completions", json=BODY, headers=KEY).headers.raw
+        assert b"CONTENT-TYPE" in [name for name, _ in raw]
+        assert httpx.get(f"{url}/elsewhere/x").status_code == 404
