@@ -1,0 +1,13 @@
+"""Exchanges ⇄ disk: one JSON record a line, appended as it happens, each chained by SHA-256 to the one before.
+
+A line is written whole or it is torn: what was recorded before a crash stays good. Records: `header` first, `wave`
+(what is planned), `start` and `attempt` (what happened), `unsent` (what did not, and why), `footer` last.
+"""
+
+from __future__ import annotations
+
+from conformance.recording.chain import FORMAT, RecordingError
+from conformance.recording.reading import Recording, read
+from conformance.recording.writing import Recorder, write
+
+__all__ = ["FORMAT", "Recorder", "Recording", "RecordingError", "read", "write"]
