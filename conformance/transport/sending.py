@@ -30,11 +30,15 @@ def _nobody(*told: object) -> None:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told as things happen: before a case goes out, after each attempt, after the last one."""
+    """Who is told as things happen: before a case goes out, after each attempt, after the last one.
+
+    `planned` hears of each wave from whoever drives the plan.
+    """
 
     started: Callable[[RequestCase], object] = _nobody
     attempted: Callable[[RequestCase, Attempt, bool], object] = _nobody
     finished: Callable[[Exchange], object] = _nobody
+    planned: Callable[[Wave], object] = _nobody
 
 
 PATIENT: Final = Patience()

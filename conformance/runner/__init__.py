@@ -1,0 +1,8 @@
+"""A plan is driven through the transport and judged: one call, one `Run`."""
+
+from __future__ import annotations
+
+from conformance.runner.drive import Plan, run
+from conformance.runner.outcome import Endpoint, Run, totals
+
+__all__ = ["Endpoint", "Plan", "Run", "run", "totals"]

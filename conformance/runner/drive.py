@@ -1,0 +1,264 @@
+"""The loop: a wave is planned, sent and handed back to the plan; then it is judged, and doubts are sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from conformance import __version__
+from conformance.budget import Account, Budget, Cost, reported
+from conformance.exchange import Attempt, Exchange
+from conformance.judge import Traffic, judge_all
+from conformance.model import Contract, RequestCase, Wave
+from conformance.recording import Recorder, Recording, read
+from conformance.recording.forms import case_out
+from conformance.runner.outcome import Endpoint, Run, totals
+from conformance.runner.reach import first, obstacle
+from conformance.runner.repeats import MOST_CASES, repeats
+from conformance.strictjson import dumps
+from conformance.transport import Pace, Patience, Sender, Target, Watcher
+from conformance.transport.sending import PATIENT, STEADY, UNWATCHED
+
+Plan: TypeAlias = Generator[Wave, tuple[Exchange, ...], None]
+INTERRUPTED: Final = "interrupted before the end"
+UNLIMITED: Final = Budget()
+
+
+def run(
+    contract: Contract,
+    target: Target,
+    plan: Plan,
+    *,
+    name: str = "",
+    model: str = "",
+    profile: str = "gate",
+    seed: int = 0,
+    budget: Budget = UNLIMITED,
+    claims: tuple[str, ...] = (),
+    patience: Patience = PATIENT,
+    pace: Pace = STEADY,
+    record: Path | None = None,
+    resume: bool = False,
+    watcher: Watcher = UNWATCHED,
+) -> Run:
+    """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with what there is.
+
+    `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again.
+    """
+    endpoint = Endpoint(name or contract.provider, target.base_url, model)
+    header = {
+        "suite_version": __version__,
+        "contract": {"provider": contract.provider, "revision": contract.revision, "sha256": contract.sha256},
+        "target": {"name": endpoint.name, "base_url": endpoint.base_url, "model": model},
+        "profile": profile,
+        "seed": seed,
+        "claims": list(claims),
+    }
+    started_at, begun = time.time(), time.monotonic()
+    known = read(record) if resume and record is not None and record.exists() else None
+    with _recorder(record, known, {**header, "started_at": round(started_at, 3)}) as recorder:
+        account = Account(budget)
+        trip = _Trip(contract, target, plan, recorder, watcher, known, account)
+        try:
+            asyncio.run(trip.make(patience, pace, seed))
+        except KeyboardInterrupt:  # it came when nothing was awaited any more, or a second time
+            trip.stop = INTERRUPTED
+        verdicts = judge_all(contract, trip.traffic)
+        incomplete = trip.reasons()
+        counts = totals(trip.exchanges)
+        if recorder is not None:
+            recorder.unsent(trip.unsent)
+            recorder.close({"plan_sha256": trip.plan_sha256, "totals": counts, "incomplete": list(incomplete)})
+    return Run(
+        contract,
+        endpoint,
+        profile,
+        seed,
+        trip.plan_sha256,
+        trip.planned,
+        trip.exchanges,
+        verdicts,
+        counts,
+        started_at,
+        time.monotonic() - begun,
+        incomplete,
+        claims,
+        trip.unsent,
+    )
+
+
+@contextmanager
+def _recorder(path: Path | None, known: Recording | None, header: Mapping[str, Any]) -> Iterator[Recorder | None]:
+    if path is None:
+        yield None
+        return
+    if known is not None:
+        for word in ("suite_version", "contract", "target", "profile", "seed", "claims"):
+            if known.header.get(word) != header[word]:
+                told = f"{word} is {known.header.get(word)!r} there and {header[word]!r} now"
+                raise ValueError(f"{path} cannot be resumed: {told}; run with the same settings, or without --resume")
+    with Recorder(path, header) if known is None else Recorder.resume(path, known) as recorder:
+        yield recorder
+
+
+@dataclass
+class _Trip:
+    """What has been planned and what has come back so far; it outlives the event loop, however that ends."""
+
+    contract: Contract
+    target: Target
+    plan: Plan
+    recorder: Recorder | None
+    watcher: Watcher
+    known: Recording | None
+    account: Account
+    waves: list[Wave] = field(default_factory=list)
+    landed: dict[str, Exchange] = field(default_factory=dict)
+    unsent: dict[str, str] = field(default_factory=dict)
+    earlier: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
+    stop: str = ""
+
+    async def make(self, patience: Patience, pace: Pace, seed: int) -> None:
+        """The whole conversation: the plan's waves, then what verdicts are in doubt about."""
+        self._recall()
+        defaults = {name: self.contract.default(name) for name in self.contract.parameters}
+        async with Sender(
+            self.target,
+            self.account,
+            patience=patience,
+            pace=pace,
+            seed=seed,
+            defaults=defaults,
+            watcher=self._watcher(),
+        ) as sender:
+            with _terminated_like_interrupted():
+                exchanges: tuple[Exchange, ...] | None = None
+                with suppress(StopIteration):
+                    while True:
+                        wave = next(self.plan) if exchanges is None else self.plan.send(exchanges)
+                        exchanges = await self._exchange(wave, sender)
+                await self._settle_doubts(sender)
+
+    async def _settle_doubts(self, sender: Sender) -> None:
+        room = MOST_CASES
+        while waves := repeats(judge_all(self.contract, self.traffic), self.waves, self.exchanges, room):
+            for wave in waves:
+                room -= len(wave.cases)
+                if len(await self._exchange(wave, sender)) < len(wave.cases):
+                    return
+
+    async def _exchange(self, wave: Wave, sender: Sender) -> tuple[Exchange, ...]:
+        """Send what is not known of a wave, the very first case ahead of all others."""
+        self._take(wave)
+        cases = [case for case in wave.cases if case.id not in self.landed]
+        try:
+            if not self.landed and not self.stop and (probe := first(wave)) is not None:
+                for exchange in await sender.send(Wave(wave.name, (probe,))):
+                    self.stop = obstacle(exchange, self.target)
+                cases.remove(probe)
+            if cases and not self.stop:
+                await sender.send(Wave(wave.name, tuple(cases), wave.serial, wave.burst))
+        except asyncio.CancelledError:
+            self.stop = INTERRUPTED
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        self.unsent.update(sender.unsent)
+        for case in cases:
+            if case.id not in self.landed:
+                self.unsent.setdefault(case.id, self.stop)
+        return tuple(self.landed[case.id] for case in wave.cases if case.id in self.landed)
+
+    def _take(self, wave: Wave) -> None:
+        twice = [name for name, times in Counter(case.id for case in (*self.planned, *wave.cases)).items() if times > 1]
+        if twice:
+            raise ValueError(f"the plan has two cases with the id {twice[0]}")
+        self.waves.append(wave)
+        if self.recorder is not None and (self.known is None or wave not in self.known.waves):
+            self.recorder.planned(wave)
+        self.watcher.planned(wave)
+
+    def _recall(self) -> None:
+        """Take over what an interrupted run has recorded; what was in flight goes out again, as a further attempt."""
+        if self.known is None:
+            return
+        for x in self.known.exchanges:
+            self.landed[x.case.id] = x
+            cost = (reported(x.usage) if x.successful else None) or Cost()
+            self.account.attempts += len(x.attempts)
+            self.account.settle(Cost(), cost)
+        self.earlier = {case: tried for case, tried in self.known.attempts.items() if case in self.known.in_flight}
+
+    def _watcher(self) -> Watcher:
+        heard, recorder = self.watcher, self.recorder
+
+        def started(case: RequestCase) -> None:
+            if recorder is not None:
+                recorder.started(case)
+            heard.started(case)
+
+        def attempted(case: RequestCase, attempt: Attempt, final: bool) -> None:
+            if recorder is not None:
+                recorder.attempted(case, attempt, final)
+            heard.attempted(case, attempt, final)
+
+        def finished(x: Exchange) -> None:
+            whole = Exchange(x.case, (*self.earlier.get(x.case.id, ()), *x.attempts))
+            self.landed[x.case.id] = whole
+            heard.finished(whole)
+
+        return Watcher(started, attempted, finished)
+
+    @property
+    def planned(self) -> tuple[RequestCase, ...]:
+        return tuple(case for wave in self.waves for case in wave.cases)
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """In the order of the plan, whatever order they ended in."""
+        return tuple(self.landed[case.id] for case in self.planned if case.id in self.landed)
+
+    @property
+    def traffic(self) -> Traffic:
+        return Traffic(self.exchanges, self.planned)
+
+    @property
+    def plan_sha256(self) -> str:
+        """The hash of all requests that were planned, repeats left out: what two runs have in common."""
+        plan = sha256()
+        for case in self.planned:
+            if not case.repeats:
+                plan.update(dumps(case_out(case)).encode("ascii"))
+        return plan.hexdigest()
+
+    def reasons(self) -> tuple[str, ...]:
+        """Why the run is incomplete: each reason once, with the number of cases it left unsent."""
+        if self.stop and self.stop != INTERRUPTED:
+            return (self.stop,)
+        counted = Counter(reason.partition(";")[0] for reason in self.unsent.values())
+        if self.stop:
+            counted.setdefault(INTERRUPTED, 0)
+        return tuple(f"{why}: {count} of {len(self.planned)} requests were not sent" for why, count in counted.items())
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM, which CI systems send, ends a run as Ctrl-C does: with a partial report."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    cancel: Callable[[], object] = task.cancel if task is not None else loop.stop
+    try:
+        loop.add_signal_handler(signal.SIGTERM, cancel)
+    except (NotImplementedError, RuntimeError, ValueError):  # not in the main thread, or not on this system
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

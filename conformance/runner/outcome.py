@@ -1,0 +1,51 @@
+"""What a run was and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from conformance.budget import Cost, reported
+from conformance.exchange import Exchange
+from conformance.model import Contract, RequestCase, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What was tested, under the name that reports give it."""
+
+    name: str
+    base_url: str
+    model: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What reports are made of. `incomplete` says why the verdicts are not the last word, where they are not."""
+
+    contract: Contract
+    target: Endpoint
+    profile: str
+    seed: int
+    plan_sha256: str
+    planned: tuple[RequestCase, ...]
+    exchanges: tuple[Exchange, ...]
+    verdicts: tuple[Verdict, ...]
+    totals: Mapping[str, int]
+    started_at: float
+    duration_s: float
+    incomplete: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    unsent: Mapping[str, str] = field(default_factory=dict)
+
+
+def totals(exchanges: Iterable[Exchange]) -> dict[str, int]:
+    """Requests, attempts, and the tokens that the target says it charged."""
+    counts = {"requests": 0, "attempts": 0, "prompt_tokens": 0, "completion_tokens": 0}
+    for exchange in exchanges:
+        cost = (reported(exchange.usage) if exchange.successful else None) or Cost()
+        counts["requests"] += 1
+        counts["attempts"] += len(exchange.attempts)
+        counts["prompt_tokens"] += cost.prompt
+        counts["completion_tokens"] += cost.completion
+    return counts
