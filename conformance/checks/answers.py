@@ -1,0 +1,81 @@
+"""How a target answered one request, in the few words that acceptance and refusal are told in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from conformance.catalogue import show
+from conformance.exchange import Exchange, Group
+from conformance.strictjson import MISSING
+
+TRANSIENT: Final = frozenset({408, 429})
+REPEATS: Final = 3
+"""So many times the same failure on one request, while its control succeeds, is no chance."""
+
+
+def error_instead(x: Exchange) -> bool:
+    """Whether an error stands where the completion should begin, whatever the status says."""
+    for document in x.documents:
+        value = document.value
+        if not isinstance(value, Mapping) or document.choices:
+            return False
+        if value.get("error") or value.get("object") == "error":
+            return True
+        if "choices" not in value and not isinstance(document.usage, Mapping):
+            return bool(value.get("detail") or (value.get("message") and value.get("code")))
+    return False
+
+
+def accepted(x: Exchange) -> bool:
+    """A 2xx that is no error in disguise."""
+    return x.successful and not error_instead(x)
+
+
+def failed(x: Exchange) -> bool:
+    """A 5xx: neither acceptance nor refusal."""
+    return x.status is not None and x.status >= 500
+
+
+def denied(x: Exchange, control: Exchange) -> bool:
+    """Whether the request was turned down for what distinguishes it from its control."""
+    if x.refused or (x.successful and error_instead(x)):
+        return True
+    return x.status in {401, 403} and x.case.credential is not control.case.credential
+
+
+def error_text(x: Exchange) -> str:
+    """What an error says to a person: its message, or else what there is."""
+    body: Any = x.error if x.error is not MISSING else x.json
+    error = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(error, Mapping):
+        for name in ("message", "detail", "error"):
+            if error.get(name):
+                return error[name] if isinstance(error[name], str) else show(error[name], 400)
+    if isinstance(error, str):
+        return error
+    return show(x.content[:200], 200) if error is MISSING or error is None else show(error, 200)
+
+
+def answer(x: Exchange) -> str:
+    """Status and, where it was no success, the words that came with it."""
+    if x.status is None:
+        return f"no response ({show(x.last.error or x.ending.value, 80)})"
+    if accepted(x):
+        return f"HTTP {x.status}"
+    return f"HTTP {x.status}, {show(error_text(x), 100)}"
+
+
+def label(group: Group) -> str:
+    """What the group tries, without the requirement's id."""
+    return group.key.partition(" ")[2] or group.key
+
+
+def open_control(group: Group) -> tuple[Exchange | None, str]:
+    """The control that the target accepted; or None, and why there is none."""
+    controls: Collection[Exchange] = group.all("control")
+    found = next((x for x in controls if accepted(x)), None)
+    if found is not None:
+        return found, ""
+    told = answer(next(iter(controls))) if controls else "not sent"
+    return None, f"{label(group)}: its control was not accepted ({told}), so the answer proves nothing"

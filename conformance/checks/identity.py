@@ -1,0 +1,111 @@
+"""Identity: id and creation time of a completion, beyond what their types say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance.catalogue import Findings, Scope, Terms, check, show
+from conformance.examples import CREATED, choice, completion, example, group, plain
+from conformance.exchange import Document, Exchange, Group
+from conformance.model import Held, Unclear, Violation
+from conformance.strictjson import MISSING
+
+DAY: Final = 86_400.0
+EARLIEST: Final = 1_262_304_000.0  # 2010: before there were completions
+LATEST: Final = 4_102_444_800.0  # 2100: milliseconds are far beyond
+
+
+def _completions(x: Exchange) -> Iterator[tuple[Document, Mapping[str, Any]]]:
+    """The documents that speak of a choice: a leading chunk of annotations has no identity yet."""
+    return ((document, document.value) for document in x.documents if document.choices)
+
+
+@check(
+    "schema",
+    Scope.SUCCESS,
+    good=lambda: example(plain(completion(choice(), id="b7c1"))),
+    bad=lambda: example(plain(completion(choice(), id=""))),
+)
+def id_is_not_empty(x: Exchange, terms: Terms) -> Findings:
+    """A completion's id is not the empty string.
+
+    The id is what logs, caches and support requests refer to; an empty one is the same for all.
+
+    Fix: fill in the id before the first chunk or the body is written.
+    """
+    held = 0
+    for document, value in _completions(x):
+        if value.get("id", MISSING) == "":
+            yield Violation("id is ''; expected a name for this completion", f"{document.at} /id")
+        elif isinstance(value.get("id"), str):
+            held += 1
+    if held:
+        yield Held(count=held)
+
+
+@check(
+    "schema",
+    Scope.SUCCESS,
+    good=lambda: example(plain(completion(choice()))),
+    bad=lambda: (
+        *example(plain(completion(choice(), created=CREATED * 1000))),
+        *example(plain(completion(choice(), created=0))),
+    ),
+)
+def created_is_in_seconds(x: Exchange, terms: Terms) -> Findings:
+    """`created` is the time of the completion in Unix seconds.
+
+    Read as seconds, a time in milliseconds lies tens of thousands of years ahead, and date libraries raise on it.
+
+    Fix: send whole seconds since 1970 (`int(time.time())`), in chunks too.
+    """
+    sent = x.last.started_at
+    low, high = (sent - DAY, sent + DAY) if sent > EARLIEST else (EARLIEST, LATEST)
+    held = 0
+    for document, value in _completions(x):
+        created = value.get("created")
+        if isinstance(created, bool) or not isinstance(created, (int, float)):
+            continue
+        if low <= created <= high:
+            held += 1
+        else:
+            expected = f"within a day of {sent:.0f}" if sent > EARLIEST else "Unix seconds"
+            yield Violation(f"created is {show(created)}; expected {expected}", f"{document.at} /created")
+    if held:
+        yield Held(count=held)
+
+
+def _id(x: Exchange) -> str | None:
+    found = next((value.get("id") for _, value in _completions(x)), None)
+    return found if isinstance(found, str) and found else None
+
+
+@check(
+    "schema",
+    Scope.GROUP,
+    group="repeat",
+    good=lambda: example(
+        group("repeat", first=plain(completion(choice(), id="a")), second=plain(completion(choice(), id="b")))
+    ),
+    bad=lambda: example(
+        group("repeat", first=plain(completion(choice(), id="a")), second=plain(completion(choice(), id="a")))
+    ),
+)
+def ids_are_unique(group: Group, terms: Terms) -> Findings:
+    """Two requests get completions of different ids, be they the same request twice.
+
+    Stores keyed by id overwrite one completion with the other.
+
+    Fix: draw a fresh id for each request; a cache that replays a completion should give it a new id.
+    """
+    found = [(x, name) for role in ("first", "second") for x in group.all(role) if (name := _id(x)) is not None]
+    if len(found) < 2:
+        yield Unclear("fewer than two completions with an id came back")
+        return
+    ids = [name for _, name in found]
+    if len(set(ids)) == len(ids):
+        yield Held("id", count=len(ids))
+    else:
+        again = next(place for place, name in enumerate(ids) if name in ids[:place])
+        yield Violation(f"id {show(ids[again])} came twice; expected a new one", "id", found[again][0].case.id)
