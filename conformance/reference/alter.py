@@ -30,8 +30,7 @@ class Stage(Enum):
     REFUSAL = "refusal"  # Refusal or None → Refusal or None
     TEXTS = "texts"  # list of Text → list of Text
     USAGE = "usage"  # the usage object → another, or None for none
-    DOCUMENT = "document"  # the plain reply, as JSON
-    CHUNKS = "chunks"  # the list of chunks, as JSON
+    REPLY = "reply"  # the list of documents, as JSON: the one of a plain reply, or the chunks of a stream
     FRAMES = "frames"  # the events of the stream, as bytes
     ERROR = "error"  # the body of a refusal, as JSON
     RESPONSE = "response"  # Response → Response, whatever it is

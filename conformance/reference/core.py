@@ -166,9 +166,9 @@ def _complete(call: Call) -> Response:
         wish=wish,
     )
     if not wish.stream:
-        document = call.bend(Stage.DOCUMENT, reply.plain(frame, texts, usage))
+        (document,) = call.bend(Stage.REPLY, [reply.plain(frame, texts, usage)])
         return Response(200, (("content-type", "application/json"), *_common(call)), (Portion(_json(document)),))
-    chunks = call.bend(Stage.CHUNKS, _with_usage(call, frame, reply.chunks(frame, texts), usage))
+    chunks = call.bend(Stage.REPLY, _with_usage(call, frame, reply.chunks(frame, texts), usage))
     frames = call.bend(Stage.FRAMES, [*(b"data: " + _json(chunk) + b"\n\n" for chunk in chunks), DONE])
     headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"), *_common(call))
     return Response(200, headers, tuple([Portion(frame) for frame in frames]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from conformance.model import Contract
 from conformance.reference.alter import Alteration, Call, Change, Stage
 
 Condition = Callable[[Call], bool]
-Applies = Callable[[Contract], bool]
+Faulty = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Fault:
     also: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     imitates: str = ""
-    fits: Applies | None = None
+    fits: Callable[[Contract], bool] | None = None
 
     def applies(self, contract: Contract) -> bool:
         """Whether this contract gives the fault an occasion and has a requirement that it breaks."""
@@ -38,10 +39,10 @@ class Fault:
 
 FAULTS: dict[str, Fault] = {}
 
-_VARIANTS: dict[str, Condition] = {
+VARIANTS: dict[str, Condition] = {
     "plain": lambda call: not call.streamed,
     "streamed": lambda call: call.streamed,
-    "intermittent": lambda call: call.number % 3 == 0,
+    "sometimes": lambda call: call.number % 3 == 0,
     "crowded": lambda call: len(call.reference.memory.in_flight) > 1,
 }
 # What differs between a plain reply and a streamed one shows in every comparison of the two as well.
@@ -56,37 +57,51 @@ def fault(
     needs: Sequence[str] = (),
     only: Condition | None = None,
     variants: Sequence[str] = (),
+    each: Sequence[str] = (),
     imitates: str = "",
-    fits: Applies | None = None,
-) -> Callable[[Change], Change]:
+    fits: Callable[..., bool] | None = None,
+) -> Callable[[Faulty], Faulty]:
     """Enter a fault under its function's name, its docstring saying what goes wrong.
 
-    `only`: the fault shows on such calls alone. `variants` enters it once more for each of plain, streamed,
-    intermittent and crowded (more than one request under way), instead of as it is.
+    `only`: it shows on such calls alone. `variants`: it is entered once for each of plain, streamed, sometimes (every
+    third call) and crowded (more than one request under way). `each`: once for each of these parameters, whose name is
+    the function's third argument (and the second of `fits`), and which the contract must document.
     """
 
-    def enter(change: Change) -> Change:
-        says = " ".join((change.__doc__ or "").split())
-        for variant in variants or ("",):
-            name = change.__name__ + (f"_when_{variant}" if variant else "")
-            if name in FAULTS:
-                raise ValueError(f"two faults are called {name}")
-            conditions = [one for one in (only, _VARIANTS.get(variant)) if one is not None]
-            alteration = Alteration(name, stage, _conditional(change, conditions))
-            twins = TWINS if variant in {"plain", "streamed"} else ()
-            FAULTS[name] = Fault(
-                name,
-                says,
-                check,
-                alteration,
-                (*also, *(one for one in twins if one != check)),
-                tuple(needs),
-                imitates,
-                fits,
-            )
-        return change
+    def enter(function: Faulty) -> Faulty:
+        for parameter in each or ("",):
+            for variant in variants or ("",):
+                name = (
+                    function.__name__ + (f"_{parameter}" if parameter else "") + (f"_when_{variant}" if variant else "")
+                )
+                if name in FAULTS:
+                    raise ValueError(f"two faults are called {name}")
+                conditions = [one for one in (only, VARIANTS.get(variant)) if one is not None]
+                change = _conditional(_bound(function, parameter), conditions)
+                twins = [one for one in TWINS if variant in {"plain", "streamed", "sometimes"} and one != check]
+                FAULTS[name] = Fault(
+                    name=name,
+                    says=" ".join((function.__doc__ or "").split()).replace("{name}", parameter),
+                    check=check,
+                    alteration=Alteration(name, stage, change),
+                    also=(*also, *twins),
+                    needs=(*needs, *((parameter,) if parameter else ())),
+                    imitates=imitates,
+                    fits=_fitting(fits, parameter),
+                )
+        return function
 
     return enter
+
+
+def _bound(function: Faulty, parameter: str) -> Change:
+    return (lambda value, call: function(value, call, parameter)) if parameter else function
+
+
+def _fitting(fits: Callable[..., bool] | None, parameter: str) -> Callable[[Contract], bool] | None:
+    if fits is None or not parameter:
+        return fits
+    return lambda contract: fits(contract, parameter)
 
 
 def _conditional(change: Change, conditions: Sequence[Condition]) -> Change:
