@@ -37,8 +37,9 @@ class Recording:
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """All exchanges that came to their end, in the order of the plan."""
-        return tuple(Exchange(case, self.attempts[case.id]) for case in self.planned if case.id in self.ended)
+        """All exchanges that came to their end and count, in the order of the plan."""
+        counted = self.ended - self.unsent.keys()
+        return tuple(Exchange(case, self.attempts[case.id]) for case in self.planned if case.id in counted)
 
     @property
     def in_flight(self) -> frozenset[str]:
@@ -117,6 +118,7 @@ class _Found:
             self.begun.add(case)
         elif kind == "attempt":
             self.attempts.setdefault(case, []).append(attempt_in(record))
+            self.unsent.pop(case, None)
             self.ended |= {case} if record["final"] else set()
         else:
             raise ValueError(f"a record {kind!r} is not known")

@@ -102,11 +102,19 @@ def _recorder(path: Path | None, known: Recording | None, header: Mapping[str, A
         return
     if known is not None:
         for word in ("suite_version", "contract", "target", "profile", "seed", "claims"):
-            if known.header.get(word) != header[word]:
-                told = f"{word} is {known.header.get(word)!r} there and {header[word]!r} now"
+            there, now = known.header.get(word), header[word]
+            if there != now and not (word == "target" and _same_but_for_its_port(there, now)):
+                told = f"{word} is {there!r} there and {now!r} now"
                 raise ValueError(f"{path} cannot be resumed: {told}; run with the same settings, or without --resume")
     with Recorder(path, header) if known is None else Recorder.resume(path, known) as recorder:
         yield recorder
+
+
+def _same_but_for_its_port(there: Any, now: Mapping[str, Any]) -> bool:
+    """Whether both are the same target on this machine: a local server gets another port each time."""
+    if not isinstance(there, Mapping) or {**there, "base_url": ""} != {**now, "base_url": ""}:
+        return False
+    return all(Target(one["base_url"], "").loopback for one in (there, now))
 
 
 @dataclass
@@ -149,11 +157,14 @@ class _Trip:
 
     async def _settle_doubts(self, sender: Sender) -> None:
         room = MOST_CASES
-        while waves := repeats(judge_all(self.contract, self.traffic), self.waves, self.exchanges, room):
+        while not self.stop and (waves := self._doubts(room)):
             for wave in waves:
                 room -= len(wave.cases)
                 if len(await self._exchange(wave, sender)) < len(wave.cases):
                     return
+
+    def _doubts(self, room: int) -> tuple[Wave, ...]:
+        return repeats(judge_all(self.contract, self.traffic), self.waves, self.exchanges, room)
 
     async def _exchange(self, wave: Wave, sender: Sender) -> tuple[Exchange, ...]:
         """Send what is not known of a wave, the very first case ahead of all others."""
@@ -161,8 +172,7 @@ class _Trip:
         cases = [case for case in wave.cases if case.id not in self.landed]
         try:
             if not self.landed and not self.stop and (probe := first(wave)) is not None:
-                for exchange in await sender.send(Wave(wave.name, (probe,))):
-                    self.stop = obstacle(exchange, self.target)
+                await self._probe(probe, sender)
                 cases.remove(probe)
             if cases and not self.stop:
                 await sender.send(Wave(wave.name, tuple(cases), wave.serial, wave.burst))
@@ -175,6 +185,13 @@ class _Trip:
             if case.id not in self.landed:
                 self.unsent.setdefault(case.id, self.stop)
         return tuple(self.landed[case.id] for case in wave.cases if case.id in self.landed)
+
+    async def _probe(self, case: RequestCase, sender: Sender) -> None:
+        """Send the first case. A reply that is no API's is kept, but not judged: it speaks of the way there."""
+        for exchange in await sender.send(Wave("first", (case,))):
+            if reason := obstacle(exchange, self.target):
+                self.stop = self.unsent[case.id] = reason
+                del self.landed[case.id]
 
     def _take(self, wave: Wave) -> None:
         twice = [name for name, times in Counter(case.id for case in (*self.planned, *wave.cases)).items() if times > 1]
@@ -194,7 +211,7 @@ class _Trip:
             cost = (reported(x.usage) if x.successful else None) or Cost()
             self.account.attempts += len(x.attempts)
             self.account.settle(Cost(), cost)
-        self.earlier = {case: tried for case, tried in self.known.attempts.items() if case in self.known.in_flight}
+        self.earlier = {case: tried for case, tried in self.known.attempts.items() if case not in self.landed}
 
     def _watcher(self) -> Watcher:
         heard, recorder = self.watcher, self.recorder

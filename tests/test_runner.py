@@ -1,0 +1,420 @@
+"""A plan is sent, judged, and told about, whatever happens on the way."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import threading
+import time
+from collections.abc import Generator
+from dataclasses import replace
+
+import pytest
+
+from conformance import recording
+from conformance.budget import Budget
+from conformance.catalogue import CATALOGUE, Scope, check, load
+from conformance.examples import case, contract, error, example, group, plain
+from conformance.exchange import Exchange
+from conformance.judge import Traffic, judge_all
+from conformance.model import (
+    Credential,
+    Held,
+    Layer,
+    Level,
+    Membership,
+    Outcome,
+    RequestCase,
+    Requirement,
+    Source,
+    Unclear,
+    Validity,
+    Violation,
+    Wave,
+)
+from conformance.runner import run
+from conformance.runner.reach import first, obstacle
+from conformance.runner.repeats import repeats
+from conformance.transport import Pace, Patience, Target, Watcher
+from tests import hostile
+from tests.hostile import BODY, says, serving
+
+HURRIED = Patience(connect=0.3, first_byte=0.5, idle=0.5, whole=1, retries=1, first_wait=0.01)
+KEY = "sk-canary-0123456789abcdef"
+ADDS_UP = Requirement(
+    "usage.total.adds-up", "usage_adds_up", Level.MUST, Layer.CONTRACT, "Totals add up.", Source("#/usage")
+)
+TERMS = contract(requirements=(ADDS_UP,))
+WRONG = BODY.replace(b'"total_tokens":5', b'"total_tokens":9')
+
+
+def numbered(count: int, prefix: str = "t", **more: object) -> tuple[RequestCase, ...]:
+    return tuple(
+        replace(case({"max_tokens": 1, "seed": place}, **more), id=f"{prefix}/{place}") for place in range(count)
+    )
+
+
+def one_wave(*cases: RequestCase, **more: bool) -> Generator[Wave, tuple[Exchange, ...], None]:
+    yield Wave("only", cases or numbered(3), **more)
+
+
+def go(answer, plan=None, *, terms=TERMS, key=KEY, **more):
+    with serving(answer) as server:
+        target = Target(server.base_url, "/completions", key)
+        made = run(terms, target, plan or one_wave(), patience=HURRIED, model="m", **more)
+    return made, server
+
+
+def by_seed(**answers):
+    """An answer by the request's seed."""
+
+    async def answer(request, writer):
+        seed = request.body.rpartition(b'"seed":')[2].rstrip(b"}").decode()
+        await answers.get(f"s{seed}", says())(request, writer)
+
+    return answer
+
+
+# The whole way
+
+
+def test_a_plan_is_sent_judged_and_counted():
+    made, _ = go(says(), profile="full", seed=7, name="mine", claims=("no echo",))
+    assert [x.case.id for x in made.exchanges] == ["t/0", "t/1", "t/2"]
+    assert [verdict.outcome for verdict in made.verdicts] == [Outcome.PASS]
+    assert made.totals == {"requests": 3, "attempts": 3, "prompt_tokens": 12, "completion_tokens": 3}
+    assert made.incomplete == ()
+    assert (made.profile, made.seed, made.target.name, made.target.model) == ("full", 7, "mine", "m")
+    assert made.claims == ("no echo",)
+    assert made.duration_s > 0
+
+
+def test_a_broken_promise_is_found():
+    made, _ = go(by_seed(s1=says(body=WRONG)))
+    assert made.verdicts[0].outcome is Outcome.FAIL
+    assert made.verdicts[0].evidence[0].case == "t/1"
+
+
+def test_a_plan_learns_from_what_came_back():
+    heard = []
+
+    def plan():
+        heard.append((yield Wave("first", numbered(2))))
+        heard.append((yield Wave("second", numbered(1, "u"))))
+
+    made, _ = go(says(), plan())
+    assert [[x.case.id for x in wave] for wave in heard] == [["t/0", "t/1"], ["u/0"]]
+    assert heard[0][0].content == BODY
+    assert len(made.exchanges) == 3
+
+
+def test_the_same_plan_has_the_same_hash_and_another_one_another():
+    hashes = [go(says(), one_wave(*numbered(count)))[0].plan_sha256 for count in (2, 2, 3)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_exchanges_stand_in_the_order_of_the_plan():
+    made, _ = go(by_seed(s0=hostile.slow(0.05, says())), one_wave(*numbered(5)))
+    assert [x.case.id for x in made.exchanges] == [f"t/{place}" for place in range(5)]
+
+
+def test_an_empty_plan_is_no_error():
+    def nothing():
+        return
+        yield
+
+    made, _ = go(says(), nothing())
+    assert made.exchanges == ()
+    assert made.verdicts[0].outcome is Outcome.NOT_APPLICABLE
+
+
+def test_two_cases_of_one_id_are_the_planner_s_fault_and_named():
+    with pytest.raises(ValueError, match="two cases with the id t/0"):
+        go(says(), one_wave(*numbered(1), *numbered(1)))
+
+
+def test_a_watcher_hears_of_the_plan_and_of_each_exchange():
+    heard = []
+    go(
+        says(),
+        watcher=Watcher(finished=lambda x: heard.append(x.case.id), planned=lambda wave: heard.append(wave.name)),
+    )
+    assert heard == ["only", "t/0", "t/1", "t/2"] or sorted(heard) == ["only", "t/0", "t/1", "t/2"]
+
+
+# The first request
+
+
+@pytest.fixture
+def expectant():
+    """A contract of which every success must show an occasion."""
+    load()
+
+    @check("test", Scope.SUCCESS, good=lambda: example(plain({})), bad=lambda: example(plain({})))
+    def shows_up(x, terms):
+        """It shows up.
+
+        Why.
+
+        Fix: it.
+        """
+        yield Held()
+
+    yield contract(requirements=(replace(ADDS_UP, id="test.y", check="shows_up"),))
+    del CATALOGUE["shows_up"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says_so"),
+    [
+        (
+            says("401 Unauthorized", body=b'{"error":{"message":"bad key"}}'),
+            "although a key was sent, saying 'bad key'",
+        ),
+        (says("403 Forbidden", body=b""), "HTTP 403"),
+        (says("200 OK", body=b"<!doctype html>", media="text/html"), "HTML"),
+        (says("200 OK", body=b"\n <html>", media="text/plain"), "HTML"),
+        (says("404 Not Found", body=b'{"detail":"Not Found"}'), "--model"),
+        (says("308 Moved", "location: https://elsewhere.example/"), "redirect to 'https://elsewhere.example/'"),
+        (says("503 Busy", body=b""), "after 2 attempts"),
+        (hostile.raw(b""), "gave no reply in 2 attempts"),
+        (hostile.falls_silent(b""), "no response head"),
+    ],
+)
+def test_a_target_that_is_no_api_is_told_in_one_line_after_one_request(answer, says_so, expectant):
+    made, server = go(answer, terms=expectant)
+    assert len({request.body for request in server.requests}) <= 1
+    assert len(made.incomplete) == 1
+    assert says_so in made.incomplete[0]
+    assert "\n" not in made.incomplete[0]
+    assert KEY not in made.incomplete[0]
+    assert made.verdicts[0].incomplete
+    assert made.unsent.keys() == {"t/0", "t/1", "t/2"}
+    assert made.exchanges == ()
+
+
+def test_a_server_that_is_not_there_is_told_in_one_line():
+    made = run(TERMS, Target("http://127.0.0.1:9", "/completions"), one_wave(), patience=HURRIED)
+    assert "http://127.0.0.1:9 gave no reply in 2 attempts" in made.incomplete[0]
+    assert "Connect" in made.incomplete[0]
+
+
+def test_the_line_masks_secrets_in_the_query():
+    target = Target("http://h", "/completions", query=(("api_key", "canary-123456"),))
+    assert "canary" not in obstacle(error(status=401), target)
+    assert "no key was sent" in obstacle(error(status=401), target)
+
+
+def test_an_ordinary_refusal_of_the_first_request_stops_nothing():
+    made, _ = go(by_seed(s0=says("400 No", body=b"{}")))
+    assert len(made.exchanges) == 3
+    assert made.incomplete == ()
+
+
+def test_the_first_request_goes_alone_and_is_a_valid_one():
+    invalid = replace(numbered(1)[0], id="invalid", validity=Validity.INVALID)
+    keyless = replace(numbered(1)[0], id="keyless", credential=Credential.NONE)
+    made, server = go(says(), one_wave(invalid, keyless, *numbered(2)))
+    assert b'"seed":0' in server.requests[0].body
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert [x.case.id for x in made.exchanges] == ["invalid", "keyless", "t/0", "t/1"]
+    assert first(Wave("none", (invalid, keyless))) is None
+
+
+def test_what_is_planned_later_is_known_though_nothing_is_sent():
+    def plan():
+        assert (yield Wave("first", numbered(1))) == ()
+        assert (yield Wave("second", numbered(2, "u"))) == ()
+
+    made, _ = go(says("401 No", body=b"{}"), plan())
+    assert [one.id for one in made.planned] == ["t/0", "u/0", "u/1"]
+    assert set(made.unsent) == {"t/0", "u/0", "u/1"}
+
+
+# Budgets and interruption
+
+
+def test_a_budget_that_ends_makes_the_run_incomplete_and_says_why():
+    made, _ = go(says(), one_wave(*numbered(9)), budget=Budget(requests=4))
+    assert len(made.exchanges) == 4
+    assert made.incomplete == (
+        "4 of 4 attempts are used, and the next request may take 1 (--max-requests): 5 of 9 requests were not sent",
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_what_there_is(tmp_path, number):
+    path = tmp_path / "exchanges.ndjson"
+
+    def interrupt():
+        time.sleep(0.4)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=interrupt).start()
+    begun = time.perf_counter()
+    made, _ = go(
+        hostile.slow(0.15, says()), one_wave(*numbered(30), serial=True), record=path, budget=Budget(seconds=20)
+    )
+    assert time.perf_counter() - begun < 2
+    assert 1 <= len(made.exchanges) <= 4
+    assert made.verdicts[0].outcome is Outcome.PASS
+    assert made.incomplete[0].startswith("interrupted before the end: ")
+    found = recording.read(path)
+    assert found.footer is not None
+    assert found.footer["incomplete"] == list(made.incomplete)
+    assert found.exchanges == made.exchanges
+
+
+# Doubts
+
+
+@pytest.fixture
+def doubtful(monkeypatch):
+    """A check that is in doubt until it has seen three texts of each role, and then says whether all are alike."""
+    load()
+
+    @check("test", Scope.GROUP, group="repeat", good=lambda: example(pair), bad=lambda: example(pair))
+    def texts_agree_in_the_end(g, terms):
+        """Texts agree.
+
+        Why.
+
+        Fix: it.
+        """
+        roles = [g.all("first"), g.all("second")]
+        if any(len(members) < 3 for members in roles):
+            yield Unclear("few", repeat=True)
+            return
+        texts = {x.choices[0].text for members in roles for x in members}
+        yield Violation(f"{len(texts)} texts")
+
+    pair = group("repeat", first=plain({}), second=plain({}))
+    yield contract(
+        requirements=(
+            Requirement("test.x", "texts_agree_in_the_end", Level.SHOULD, Layer.CONTRACT, "They agree.", Source("#")),
+        )
+    )
+    del CATALOGUE["texts_agree_in_the_end"]
+
+
+def pair_of(wave: str = "pair", *, burst: bool = False):
+    cases = numbered(2)
+    roles = ("first", "second")
+    yield Wave(
+        wave,
+        tuple(replace(one, groups=(Membership("repeat", "k", role),)) for one, role in zip(cases, roles, strict=True)),
+        burst=burst,
+    )
+
+
+def test_doubts_are_settled_by_sending_the_same_again(doubtful):
+    made, server = go(says(), pair_of(), terms=doubtful)
+    assert len(server.requests) == 6
+    assert {x.case.id: x.case.repeats for x in made.exchanges} == {
+        "t/0": "", "t/1": "", "t/0~1": "t/0", "t/1~1": "t/1", "t/0~2": "t/0", "t/1~2": "t/1",
+    }  # fmt: skip
+    assert made.verdicts[0].reason == "1 texts"
+    assert made.incomplete == ()
+
+
+def test_repeats_do_not_change_the_hash_of_the_plan(doubtful):
+    assert go(says(), pair_of(), terms=doubtful)[0].plan_sha256 == go(says(), pair_of())[0].plan_sha256
+
+
+def test_doubts_stay_where_the_budget_has_no_room(doubtful):
+    made, server = go(says(), pair_of(), terms=doubtful, budget=Budget(requests=3))
+    assert len(server.requests) == 3
+    assert made.verdicts[0].outcome is Outcome.INCONCLUSIVE
+    assert "--max-requests" in made.incomplete[0]
+
+
+def test_what_went_out_together_is_repeated_together(doubtful):
+    made, _ = go(says(), pair_of(burst=True), terms=doubtful)
+    verdict = replace(made.verdicts[0], repeat=("t/0", "t/1"))
+    waves = repeats([verdict], [Wave("b", tuple(x.case for x in made.exchanges[:2]), burst=True)], made.exchanges[:2])
+    assert [(wave.burst, [one.id for one in wave.cases]) for wave in waves] == [
+        (True, ["t/0~1", "t/1~1"]),
+        (True, ["t/0~2", "t/1~2"]),
+    ]
+
+
+def test_repeats_are_bounded():
+    xs = tuple(Exchange(one, plain({}).attempts) for one in numbered(50))
+    verdict = judge_all(TERMS, Traffic(xs))[0]
+    waves = repeats([replace(verdict, repeat=tuple(x.case.id for x in xs))], [], xs, room=60)
+    assert sum(len(wave.cases) for wave in waves) == 60
+
+
+# Recording and resuming
+
+
+def test_a_run_is_judged_again_from_its_recording_with_the_same_verdicts(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    made, _ = go(hostile.in_turn(says("503 Busy"), says(), says(body=WRONG)), record=path, seed=3)
+    found = recording.read(path)
+    assert found.exchanges == made.exchanges
+    assert judge_all(TERMS, Traffic(found.exchanges, found.planned)) == made.verdicts
+    assert made.verdicts[0].outcome is Outcome.FAIL
+    assert found.header["seed"] == 3
+    assert found.header["contract"]["sha256"] == TERMS.sha256
+    assert (found.footer or {})["plan_sha256"] == made.plan_sha256
+    assert (found.footer or {})["totals"] == made.totals
+
+
+def test_a_key_never_reaches_the_disk(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    echo = b'{"error":"unknown key ' + KEY.encode() + b" or " + base64.b64encode(KEY.encode()) + b'"}'
+    go(by_seed(s1=says("401 No", f"x-key: {KEY}", body=echo)), record=path)
+    kept = path.read_bytes()
+    assert b"unknown key xxxxxxxx" in kept
+    for form in (KEY.encode(), base64.b64encode(KEY.encode()), KEY.encode().hex().encode()):
+        assert form not in kept
+
+
+def test_an_interrupted_run_is_resumed_without_sending_anything_twice(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    answer = by_seed(s4=says(body=WRONG))
+    whole, _ = go(answer, one_wave(*numbered(6), serial=True), record=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    # killed after the start of the fourth case was written
+    started = [place for place, line in enumerate(lines) if b'"record":"start"' in line]
+    path.write_bytes(b"".join(lines[: started[3] + 1]) + b'{"record":"att')
+    again, server = go(answer, one_wave(*numbered(6), serial=True), record=path, resume=True)
+    assert len(server.requests) == 3
+    assert [v.outcome for v in again.verdicts] == [v.outcome for v in whole.verdicts]
+    assert again.plan_sha256 == whole.plan_sha256
+    found = recording.read(path)
+    assert [x.case.id for x in found.exchanges] == [x.case.id for x in whole.exchanges]
+    assert found.footer is not None
+    assert len(found.waves) == 1
+
+
+def test_what_was_in_flight_counts_as_an_attempt_of_its_own(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    go(by_seed(s2=hostile.in_turn(says("503 Busy"), says())), record=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    cut = next(place for place, line in enumerate(lines) if b'"status":503' in line)
+    path.write_bytes(b"".join(lines[: cut + 1]))
+    again, _ = go(says(), record=path, resume=True, pace=Pace(concurrency=1))
+    tried = {x.case.id: [attempt.status for attempt in x.attempts] for x in again.exchanges}
+    assert tried["t/2"] == [503, 200]
+
+
+def test_a_run_that_met_no_api_is_resumed_when_there_is_one(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    go(says("503 Busy", body=b""), record=path)
+    assert recording.read(path).exchanges == ()
+    again, _ = go(says(), record=path, resume=True)
+    assert again.incomplete == ()
+    assert [attempt.status for attempt in again.exchanges[0].attempts] == [503, 503, 200]
+    assert recording.read(path).exchanges == again.exchanges
+
+
+def test_a_recording_of_another_run_is_not_resumed(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    go(says(), record=path, seed=1)
+    with pytest.raises(ValueError, match="cannot be resumed: seed is 1 there and 2 now"):
+        go(says(), record=path, seed=2, resume=True)
+    with pytest.raises(ValueError, match="cannot be resumed: target is"):
+        run(TERMS, Target("http://elsewhere", "/"), one_wave(), seed=1, model="m", record=path, resume=True)
