@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from conformance import examples as ex
 from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import (
-    Contract,
     Evidence,
     Layer,
     Level,
@@ -19,33 +18,13 @@ from conformance.model import (
     Source,
     Verdict,
 )
+from conformance.runner import Endpoint, Run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'`&amp; \x00\x1b[31m\u202e\u2028 \u05d0\u05d1 \ud800 ${{1}} {{7*7}}"
 
 
-@dataclass(frozen=True)
-class Target:
-    name: str = "example"
-    base_url: str = "http://127.0.0.1:8080/v1"
-    model: str = "m"
-
-
-@dataclass(frozen=True)
-class Run:
-    contract: Contract
-    verdicts: tuple[Verdict, ...]
-    exchanges: tuple[Exchange, ...] = ()
-    target: Target = Target()
-    profile: str = "gate"
-    seed: int = 1
-    plan_sha256: str = "b" * 64
-    totals: dict[str, int] = field(
-        default_factory=lambda: {"requests": 118, "attempts": 121, "prompt_tokens": 1812, "completion_tokens": 1204}
-    )
-    started_at: float = 1_760_000_000.0
-    duration_s: float = 14.25
-    incomplete: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
+def target(name: str = "example", base_url: str = "http://127.0.0.1:8080/v1", model: str = "m") -> Endpoint:
+    return Endpoint(name, base_url, model)
 
 
 def requirement(id: str = "usage.chunk.empty-choices", level: Level = Level.MUST, **more: Any) -> Requirement:  # noqa: A002
@@ -76,14 +55,31 @@ def stream(case: str = "scenario/3f9a1c", chunks: int = 6, text: str = " 4") -> 
 
 def broken(case: str = "scenario/3f9a1c", event: int = 6, **more: Any) -> Verdict:
     """A failed MUST with one occurrence in a stream."""
-    message = "choices is [{'index': 0, 'text': ''}] beside usage; expected []"
+    message = "choices is [{'index': 0}] beside usage; expected []"
     evidence = (Evidence(case, f"event {event} /choices", message),)
-    given = {"examined": 6, "exchanges": 6, "violations": 2, "reason": f"event {event}: {message}", "evidence": evidence}
+    given = {
+        "examined": 6,
+        "exchanges": 6,
+        "violations": 2,
+        "reason": f"event {event}: {message}",
+        "evidence": evidence,
+    }
     return Verdict(requirement(), Outcome.FAIL, **{**given, **more})
 
 
 def run(*verdicts: Verdict, exchanges: Sequence[Exchange] = (), **more: Any) -> Run:
-    return Run(ex.contract(), verdicts, tuple(exchanges), **more)
+    known: dict[str, Any] = {
+        "target": target(),
+        "profile": "gate",
+        "seed": 1,
+        "plan_sha256": "b" * 64,
+        "totals": {"requests": 118, "attempts": 121, "prompt_tokens": 1812, "completion_tokens": 1204},
+        "started_at": 1_760_000_000.0,
+        "duration_s": 14.25,
+        "planned": tuple(x.case for x in exchanges),
+    }
+    contract = ex.contract(requirements=tuple(verdict.requirement for verdict in verdicts))
+    return Run(contract=contract, exchanges=tuple(exchanges), verdicts=verdicts, **{**known, **more})
 
 
 def failing() -> Run:
@@ -95,11 +91,17 @@ def failing() -> Run:
             requirement("errors.envelope.members", Level.SHOULD, layer=Layer.ECOSYSTEM, check="usage_adds_up"),
             violations=1,
             reason="body: no member 'param'; expected message, type, param, code",
-            evidence=(Evidence("invalid/77ab01", "body /error", "no member 'param'; expected message, type, param, code"),),
+            evidence=(
+                Evidence("invalid/77ab01", "body /error", "no member 'param'; expected message, type, param, code"),
+            ),
         ),
         verdict(Outcome.FLAKY, requirement("stream.id.one"), violations=1, reason="not each time: two ids"),
-        verdict(Outcome.ERROR, requirement("framing.utf8"), reason="the check x raised ValueError: no; please report this"),
-        verdict(Outcome.INCONCLUSIVE, requirement("stop.text"), reason="3 requests were due, none did", incomplete=True),
+        verdict(
+            Outcome.ERROR, requirement("framing.utf8"), reason="the check x raised ValueError: no; please report this"
+        ),
+        verdict(
+            Outcome.INCONCLUSIVE, requirement("stop.text"), reason="3 requests were due, none did", incomplete=True
+        ),
         verdict(Outcome.NOT_RUN, requirement("logprobs.parallel"), reason="the budget ended", incomplete=True),
         verdict(
             Outcome.PASS,
@@ -128,8 +130,10 @@ def hostile() -> Run:
         verdict(Outcome.PASS, requirement("usage.x"), observations=(Observation(HOSTILE, HOSTILE, HOSTILE),)),
         verdict(Outcome.INCONCLUSIVE, requirement("usage.y"), reason=HOSTILE, incomplete=True),
     ]
-    target = Target(HOSTILE, "http://127.0.0.1:1/</script>", HOSTILE)
-    return run(*rows, exchanges=(Exchange(x.case, (failed, x.last)),), target=target, incomplete=(HOSTILE,), claims=(HOSTILE,))
+    there = target(HOSTILE, "http://127.0.0.1:1/</script>", HOSTILE)
+    return run(
+        *rows, exchanges=(Exchange(x.case, (failed, x.last)),), target=there, incomplete=(HOSTILE,), claims=(HOSTILE,)
+    )
 
 
 def large(exchanges: int = 600, rows: int = 300) -> Run:

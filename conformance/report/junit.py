@@ -14,7 +14,7 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 def render(results: Mapping[str, Any]) -> str:
-    """The document. What gates is a failure; a fault of ours is an error; what shows nothing is skipped, with its reason."""
+    """The document. What gates is a failure, our fault an error; what shows nothing is skipped, with its reason."""
     rows = results["requirements"]
     cases = [_case(row, results) for row in rows]
     tally = {
@@ -25,7 +25,7 @@ def render(results: Mapping[str, Any]) -> str:
         "time": str(results["duration_s"]),
     }
     suites = Element("testsuites", {"name": "conformance", **tally})
-    named = {"name": results["target"]["name"], **tally, "timestamp": results["started_at"]}
+    named = {"name": _clean(results["target"]["name"]), **tally, "timestamp": results["started_at"]}
     suite = SubElement(suites, "testsuite", named)
     properties = SubElement(suite, "properties")
     for name in ("provider", "suite_version", "contract_sha256", "plan_sha256", "seed", "profile", "verdict"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from json import JSONDecoder
-from json.decoder import scanstring
 from typing import Final
 
 _DECODER: Final = JSONDecoder()
@@ -53,7 +52,7 @@ def _member(text: str, place: int, token: str) -> int | None:
     while text[place] not in "}]":
         name = str(number)
         if opening == "{":
-            name, place = scanstring(text, place + 1)
+            name, place = _DECODER.raw_decode(text, place)
             place = _skip(text, _skip(text, place) + 1)  # past the colon
         if name == token:
             found = place

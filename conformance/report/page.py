@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from conformance.exchange import Exchange
 from conformance.report.locate import event_of
@@ -18,9 +18,11 @@ from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, h
 from conformance.report.text import visible
 from conformance.report.transcript import Segment, Transcript, transcript
 
-MOST_EXCHANGES: Final = 240
-ROOM: Final = 600_000
+MOST_EXCHANGES: Final = 200
+ROOM: Final = 320_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
+MOST_OCCURRENCES: Final = 1_500
+"""Occurrences in one report, shared by the rows that have any."""
 
 COLUMNS: Final = (
     ("o", "Outcome"), ("a", "Area"), ("id", "Requirement"), ("l", "Level"), ("y", "Layer"), ("p", "Promise"),
@@ -50,7 +52,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
     )
     env.filters |= {
-        "lines": lambda text: escape(visible(text, lines=True)),
+        "lines": lambda text: Markup(_content(visible(text, lines=True))),  # noqa: S704
+        "prose": prose,
         "short": _short,
         "split": _split,
         "examined": _examined,
@@ -85,7 +88,7 @@ def asset(name: str) -> Markup:
 
 def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> Markup:
     """The report as one element, for a page of its own or for pytest-html's."""
-    rows = sorted(results["requirements"], key=urgency)
+    rows = _trimmed(sorted(results["requirements"], key=urgency))
     cited = citations(rows)
     shown = _transcripts(cited, {x.case.id: x for x in exchanges}, results)
     template = environment().get_template("report.jinja2")
@@ -96,7 +99,7 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> 
         broken=[row for row in rows if broken(row)],
         trust=list(_trust(results)),
         facts=list(_facts(results)),
-        areas=[_area(name, found) for name, found in sorted(by_area(rows).items())],
+        areas=[{"name": name, **summed(found)} for name, found in sorted(by_area(rows).items())],
         counts=count(rows),
         levels=[name for name in ("MUST", "SHOULD", "MAY") if any(row["level"] == name for row in rows)],
         layers=sorted({row["layer"] for row in rows}),
@@ -107,6 +110,12 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> 
         left_out=max(len(cited) - len(shown), 0) if shown else 0,
     )
     return Markup(html)  # noqa: S704 - rendered with escaping on
+
+
+def _trimmed(rows: Sequence[Row]) -> list[Row]:
+    """The rows with no more occurrences than one page can hold; results.json has them all."""
+    most = max(MOST_OCCURRENCES // max(sum(bool(row["evidence"]) for row in rows), 1), 2)
+    return [row if len(row["evidence"]) <= most else {**row, "evidence": row["evidence"][:most]} for row in rows]
 
 
 def citations(rows: Iterable[Row]) -> dict[str, list[str]]:
@@ -135,9 +144,9 @@ def _transcripts(
 
 def _trust(results: Mapping[str, Any]) -> Iterable[tuple[bool, str]]:
     rows, index = results["requirements"], results["index"]
-    whole = index["verified"] == index["of"]
-    yield whole, (f"All {index['of']} MUSTs that apply were verified." if whole else
-                  f"{index['of'] - index['verified']} of {index['of']} MUSTs that apply were not verified.")  # fmt: skip
+    missing = index["of"] - index["verified"]
+    told = f"{missing} of {index['of']} MUSTs that apply were not verified."
+    yield not missing, told if missing else f"All {index['of']} MUSTs that apply were verified."
     for reason in results["incomplete"]:
         yield False, f"Incomplete: {reason}"
     faults = sum(row["outcome"] == "error" for row in rows)
@@ -170,18 +179,24 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     yield "took", f"{results['duration_s']:,.1f} s", ""
 
 
-def _area(name: str, rows: Sequence[Row]) -> dict[str, Any]:
+def summed(rows: Sequence[Row]) -> dict[str, Any]:
+    """What an area amounts to: in words, and as shares of a bar."""
     found = count(rows)
-    bad = sum(broken(row) for row in rows)
+    breaks = sum(broken(row) and row["level"] == "MUST" for row in rows)
+    unmet = sum(map(broken, rows)) - breaks
     applicable = len(rows) - found["not_applicable"]
-    said = f"{bad} broken" if bad else f"{found['pass']}/{applicable}" if applicable else "not applicable"
-    return {"name": name, "broken": bad, "said": said, "shares": [(one, found[one]) for one in OUTCOMES if found[one]]}
+    kept = f"{found['pass']}/{applicable}" if applicable else "not applicable"
+    return {
+        "mood": "bad" if breaks else "meh" if unmet else "",
+        "said": f"{breaks} broken" if breaks else f"{unmet} not met" if unmet else kept,
+        "shares": [(one, found[one]) for one in OUTCOMES if found[one]],
+    }
 
 
 def _short(at: str) -> str:
-    """The last two steps of a pointer, enough to recognise the place."""
-    steps = at.rsplit("/", 2)
-    return at if len(steps) < 3 else f"…/{steps[1]}/{steps[2]}"
+    """The last two telling steps of a pointer, enough to recognise the place."""
+    steps = [step for step in at.split("/") if step not in {"#", "properties", "components", "schemas"}]
+    return "/".join(steps[-2:]) or at
 
 
 def _split(message: str) -> tuple[str, str]:
@@ -195,6 +210,13 @@ def _examined(row: Row) -> str:
         return "nothing came up"
     kept = f", {row['violations']:,} broke the promise" if row["violations"] else ", each kept the promise"
     return f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}{kept}"
+
+
+def prose(text: str) -> Markup:
+    """A sentence of ours: capital first, words between backticks as code."""
+    parts = _content(visible(text[:1].upper() + text[1:])).split("`")
+    marked = [f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts)]
+    return Markup("".join(marked) if len(parts) % 2 else "`".join(parts))  # noqa: S704 - escaped above
 
 
 def pre(segments: Iterable[Segment]) -> Markup:

@@ -18,9 +18,11 @@ _AUTHORIZATION: Final = {
     Credential.WRONG: f"'Authorization: Bearer {WRONG}'",
 }
 _SDK: Final = frozenset(
-    "model prompt best_of echo frequency_penalty logit_bias logprobs max_tokens n presence_penalty seed stop stream"
-    " stream_options suffix temperature top_p user".split()
-)
+    {
+        "model", "prompt", "best_of", "echo", "frequency_penalty", "logit_bias", "logprobs", "max_tokens", "n",
+        "presence_penalty", "seed", "stop", "stream", "stream_options", "suffix", "temperature", "top_p", "user",
+    }
+)  # fmt: skip
 
 
 def curl(case: RequestCase, url: str) -> str:

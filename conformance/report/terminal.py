@@ -57,13 +57,13 @@ def summary(results: Mapping[str, Any]) -> str:
     found = count(results["requirements"])
     counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in OUTCOMES if found[name])
     index, score, totals = results["index"], results["score"], results["totals"]
-    tokens = totals.get("prompt_tokens", 0), totals.get("completion_tokens", 0)
+    verified = f"index {index['verified']}/{index['of']} MUSTs verified"
+    tokens = f"{totals['prompt_tokens']:,} prompt and {totals['completion_tokens']:,} completion tokens"
     lines = [
         f"{visible(results['target']['name'])}: {verdict}. {because}",
-        f"  index {index['verified']}/{index['of']} MUSTs verified, score {score['passed']}/{score['of']} of these passed",
+        f"  {verified}, score {score['passed']}/{score['of']} of these passed",
         f"  {counts}",
-        f"  {plural(totals.get('requests', 0), 'request')}, {tokens[0]:,} prompt and {tokens[1]:,} completion tokens, "
-        f"{results['duration_s']:.1f} s",
+        f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
     return "\n".join(lines)

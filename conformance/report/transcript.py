@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from markupsafe import Markup
@@ -190,7 +191,7 @@ def _segments(text: str, keep: Sequence[tuple[int, int]], marks: Sequence[tuple[
         if start > reached:
             yield Segment(f"{start - reached:,} more characters", "fold")
         cuts = sorted({start, end, *(cut for mark in marks for cut in mark if start < cut < end)})
-        for left, right in zip(cuts, cuts[1:], strict=False):
+        for left, right in pairwise(cuts):
             inside = any(first <= left and right <= last for first, last in marks)
             yield Segment(visible(text[left:right], lines=True), "mark" if inside else "")
         reached = end

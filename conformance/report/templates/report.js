@@ -109,6 +109,20 @@
     })
   }
 
+  // the index: areas open to their requirements
+  const expand = (button, open) => {
+    button.setAttribute('aria-expanded', open)
+    document.getElementById(button.getAttribute('aria-controls')).hidden = !open
+  }
+  const areas = all('.matrix .open')
+  all('.matrix .arow').forEach((row) => row.addEventListener('click', (event) => {
+    const button = one('.open', row)
+    if (!event.target.closest('a')) expand(button, button.getAttribute('aria-expanded') !== 'true')
+  }))
+  all('[data-all]').forEach((button) => button.addEventListener('click', () => {
+    areas.forEach((area) => expand(area, button.dataset.all === 'true'))
+  }))
+
   // sorting
   const order = rows.slice()
   const keyOf = { o: null, a: (row) => row.dataset.a, id: (row) => row.id, l: (row) => row.dataset.l,

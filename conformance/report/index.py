@@ -1,0 +1,79 @@
+"""All targets of a folder side by side: area by target, opening to requirement by target, with links to the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from conformance.report.page import LEGEND, environment, shell, summed
+from conformance.report.results import read
+from conformance.report.standing import Row, broken, by_area, headline
+
+Results = Mapping[str, Any]
+RESULTS: Final = "results.json"
+REPORT: Final = "report.html"
+
+
+def collect(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results of each target below the folder, by the name of its directory."""
+    return {path.parent.name: read(path) for path in sorted(folder.glob(f"*/{RESULTS}"))}
+
+
+def write(folder: Path) -> Path:
+    """Write index.html from the results.json files below the folder."""
+    page = folder / "index.html"
+    page.write_text(render(collect(folder)), "utf-8")
+    return page
+
+
+def render(found: Mapping[str, Results]) -> str:
+    """The page; keys are directories beside it."""
+    heads = [_head(directory, results) for directory, results in found.items()]
+    areas = _areas(list(found.values()), [head["href"] for head in heads])
+    conforming = sum(results["verdict"] == "conformant" for results in found.values())
+    said = f"{conforming} of {len(found)} targets conform" if found else "No results yet"
+    template = environment().get_template("index.jinja2")
+    body = template.render(said=said, heads=heads, areas=areas, legend=LEGEND.items())
+    return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
+
+
+def _head(directory: str, results: Results) -> dict[str, Any]:
+    verdict, because = headline(results)
+    return {
+        "href": f"{quote(directory)}/{REPORT}",
+        "verdict": verdict,
+        "because": because,
+        "broken": sum(broken(row) for row in results["requirements"]),
+        "results": results,
+    }
+
+
+def _areas(found: Sequence[Results], links: Sequence[str]) -> list[dict[str, Any]]:
+    """One entry for each area of any target: a cell for each target, and its requirements."""
+    grouped = [by_area(results["requirements"]) for results in found]
+    names = sorted({name for areas in grouped for name in areas})
+    return [
+        {
+            "name": name,
+            "cells": [summed(areas[name]) if name in areas else None for areas in grouped],
+            "rows": _rows([areas.get(name, []) for areas in grouped], links),
+        }
+        for name in names
+    ]
+
+
+def _rows(columns: Sequence[Sequence[Row]], links: Sequence[str]) -> list[dict[str, Any]]:
+    by_id = [{row["id"]: row for row in rows} for rows in columns]
+    ids = dict.fromkeys(row["id"] for rows in columns for row in rows)
+    return [
+        {
+            "id": one,
+            "levels": "/".join(dict.fromkeys(rows[one]["level"] for rows in by_id if one in rows)),
+            "cells": [(rows.get(one), f"{link}#{quote(one)}") for rows, link in zip(by_id, links, strict=True)],
+        }
+        for one in ids
+    ]

@@ -1,0 +1,87 @@
+"""results.json: its schema, its one-line rows, and how a file that is none is refused."""
+
+import copy
+import json
+
+import fake_runs
+import jsonschema
+import pytest
+
+from conformance.report import results
+
+
+def valid(document):
+    schema = results.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(document)
+
+
+@pytest.mark.parametrize("name", ["failing", "hostile"])
+def test_a_run_becomes_a_document_that_its_schema_allows(name):
+    document = results.document(getattr(fake_runs, name)())
+    valid(document)
+    valid(json.loads(results.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.pop("index"), "index"),
+        (lambda d: d.update(schema="conformance-results/2"), "conformance-results/1"),
+        (lambda d: d["requirements"][0].update(outcome="FAIL"), "FAIL"),
+        (lambda d: d["requirements"][0].update(violations=0), "0"),
+        (lambda d: d["requirements"][6].update(examined=0), "0"),
+        (lambda d: d["requirements"][0].pop("reason"), "reason"),
+    ],
+    ids=["index", "schema", "outcome", "violations", "green by absence", "reason"],
+)
+def test_the_schema_refuses_what_is_wrong(change, said):
+    document = copy.deepcopy(results.document(fake_runs.failing()))
+    change(document)
+    with pytest.raises(jsonschema.ValidationError, match=said):
+        valid(document)
+
+
+def test_the_document_is_ascii_with_one_requirement_a_line():
+    document = results.document(fake_runs.hostile())
+    text = results.dumps(document)
+    assert text.isascii()
+    assert json.loads(text) == document
+    lines = [line for line in text.splitlines() if '"id": ' in line]
+    assert len(lines) == len(document["requirements"])
+
+
+def test_a_row_tells_what_its_check_knows_and_how_to_ask_again():
+    row = results.document(fake_runs.failing())["requirements"][0]
+    assert row["id"] == "usage.chunk.empty-choices"
+    assert row["outcome"] == "fail"
+    assert row["why"].startswith("Clients tell")
+    assert row["fix"].startswith("send usage in a chunk of its own")
+    assert row["evidence"][0]["curl"].startswith("curl -sSNi http://127.0.0.1:8080/v1/completions")
+
+
+def test_evidence_of_an_exchange_that_is_not_there_has_no_curl():
+    run = fake_runs.run(fake_runs.broken())
+    assert results.document(run)["requirements"][0]["evidence"][0]["curl"] == ""
+
+
+def test_strict_is_written_down_with_the_code_it_led_to():
+    warned = fake_runs.failing().verdicts[1]
+    assert results.document(fake_runs.run(warned))["exit_code"] == 0
+    strict = results.document(fake_runs.run(warned), strict=True)
+    assert (strict["strict"], strict["exit_code"], strict["verdict"]) == (True, 1, "broken")
+
+
+def test_a_document_is_read_back_as_it_was_written(tmp_path):
+    document = results.document(fake_runs.failing())
+    path = tmp_path / "results.json"
+    path.write_text(results.dumps(document), "utf-8")
+    assert results.read(path) == document
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "other/1"}', "\x00"])
+def test_a_file_that_is_no_result_is_refused_by_name(tmp_path, text):
+    path = tmp_path / "results.json"
+    path.write_text(text, "utf-8")
+    with pytest.raises(ValueError, match=r"results\.json"):
+        results.read(path)

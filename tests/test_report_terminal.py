@@ -1,0 +1,101 @@
+"""What a terminal and a CI system show."""
+
+import xml.etree.ElementTree as ElementTree
+
+import fake_runs
+import pytest
+
+from conformance.model import Level, Outcome
+from conformance.report import junit, results, terminal
+
+
+def document(name="failing", **more):
+    return results.document(getattr(fake_runs, name)(), **more)
+
+
+def test_a_failure_is_told_in_four_lines():
+    assert next(terminal.blocks(document())).splitlines() == [
+        "FAILED example usage.chunk.empty-choices (MUST)",
+        "  promised  The chunk that reports usage has an empty choices list.",
+        "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
+        "  observed  scenario/3f9a1c, event 6 /choices: choices is [{'index': 0}] beside usage; expected []",
+        "  examined  6 occurrences in 6 exchanges, 2 broke the promise",
+        "  repeat    conformance send example scenario/3f9a1c",
+    ]
+
+
+def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():
+    heads = [block.splitlines()[0] for block in terminal.blocks(document())]
+    assert [head.split()[0] for head in heads] == ["FAILED", "FLAKY", "WARNED", "ERROR", "UNKNOWN", "NOT"]
+    assert not any("usage.total" in head or "echo.prefix" in head for head in heads)
+
+
+def test_the_summary_keeps_index_and_score_apart():
+    lines = terminal.summary(document()).splitlines()
+    assert lines[0].startswith("example: Does not conform. 2 MUSTs are broken.")
+    assert lines[1] == "  index 3/6 MUSTs verified, score 1/3 of these passed"
+    assert lines[-1] == "  incomplete: the budget ended before 4 planned requests"
+
+
+def test_target_text_cannot_move_the_cursor():
+    told = terminal.summary(document("hostile")) + "\n".join(terminal.blocks(document("hostile")))
+    assert all(char.isprintable() or char == "\n" for char in told)
+
+
+def test_a_quiet_run_has_no_blocks():
+    assert list(terminal.blocks(results.document(fake_runs.run(fake_runs.verdict())))) == []
+
+
+def cases_of(name="failing", **more):
+    root = ElementTree.fromstring(junit.render(document(name, **more)))
+    return root, {case.get("name"): case for case in root.iter("testcase")}
+
+
+def test_junit_has_one_testcase_for_each_requirement():
+    root, cases = cases_of()
+    assert set(cases) == {row["id"] for row in document()["requirements"]}
+    suite = root.find("testsuite")
+    assert suite.get("tests") == "8"
+    assert suite.get("failures") == "3"  # fail, flaky, and the MUST that the run owes
+    assert suite.get("errors") == "1"
+    assert suite.get("skipped") == "2"
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [
+        ("usage.chunk.empty-choices", "failure"),
+        ("stream.id.one", "failure"),
+        ("stop.text", "failure"),
+        ("framing.utf8", "error"),
+        ("logprobs.parallel", "skipped"),
+        ("echo.prefix", "skipped"),
+        ("errors.envelope.members", "system-out"),
+    ],
+)
+def test_junit_shows_each_outcome_in_its_own_way(name, tag):
+    _, cases = cases_of()
+    assert [child.tag for child in cases[name]] == ["properties", tag]
+
+
+def test_a_warning_is_a_failure_for_the_strict():
+    _, cases = cases_of(strict=True)
+    assert cases["errors.envelope.members"].find("failure") is not None
+
+
+def test_a_skip_says_why():
+    _, cases = cases_of()
+    assert cases["echo.prefix"].find("skipped").get("message") == "not_applicable: no request that was sent asks for it"
+
+
+def test_junit_is_well_formed_whatever_a_target_says():
+    root, _ = cases_of("hostile")
+    assert root.find("testsuite/properties/property[@name='verdict']").get("value") == "broken"
+
+
+def test_a_flaky_should_does_not_gate():
+    flaky = fake_runs.verdict(
+        Outcome.FLAKY, fake_runs.requirement(level=Level.SHOULD), violations=1, reason="not each time"
+    )
+    root = ElementTree.fromstring(junit.render(results.document(fake_runs.run(flaky))))
+    assert root.find("testsuite").get("failures") == "0"
