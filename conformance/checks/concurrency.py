@@ -1,0 +1,106 @@
+"""Concurrency: requests that run at once get their own answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.agreement import ENOUGH, constant, contrast, counted, excuse, members, texts
+from conformance.catalogue import Findings, Scope, Terms, check, show
+from conformance.examples import choice, completion, example, group, plain, usage
+from conformance.exchange import Exchange, Group
+from conformance.model import Finding, Held, Unclear, Violation
+
+Replies = tuple[Exchange, ...]
+
+_WORD: Final = re.compile(r"\w{3,}")
+
+
+@check(
+    "concurrency",
+    Scope.GROUP,
+    group="burst",
+    good=lambda: example(_burst(" one uno", " two due")),
+    bad=lambda: (
+        example(_burst(" two due", " one uno"))
+        + example(_burst(" one uno", " two due", tokens=9))
+        + example(_burst(" one due", " two due", times=ENOUGH))
+    ),
+)
+def burst_does_not_mix(group: Group, terms: Terms) -> Findings:
+    """A request that runs beside others gets its own answer, not theirs or parts of theirs.
+
+    An answer under another request is wrong and, worse, somebody else's.
+
+    Fix: key all state of a generation by its request: slots, caches, detokenisers, output queues.
+    """
+    places = sorted(role[6:] for role in group.members if role.startswith("burst-"))
+    solo = {place: members(group, f"solo-{place}") for place in places}
+    if not any(solo.values()):
+        yield Unclear("no request of the burst was answered alone")
+        return
+    for place in places:
+        problem = excuse(group, f"burst-{place}", f"solo-{place}")
+        if problem:
+            yield problem
+            continue
+        others = {other: replies for other, replies in solo.items() if other != place and replies}
+        for x in members(group, f"burst-{place}"):
+            yield _judged(x, solo[place], others, terms)
+
+
+def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], terms: Terms) -> Finding:
+    told, alone = counted(x, "prompt_tokens"), counted(own[0], "prompt_tokens")
+    if told is not None and alone is not None and told != alone:
+        return Violation(f"prompt_tokens is {told} in a burst; expected {alone} as alone", "usage", x.case.id)
+    mine, found = [texts(one) for one in own], texts(x)
+    if found in mine:
+        return Held()
+    foreign = {place: texts(replies[0]) for place, replies in others.items()}
+    observed, expected = contrast(_joined(found), _joined(mine[0]))
+    for place, text in foreign.items():
+        if text == found and text not in mine and any(found.values()):
+            told_text = f"the text is {observed}, that of request {place} of the burst"
+            return Violation(f"{told_text}; expected {expected} as alone", "", x.case.id)
+    strange = _strange(x, found, mine, foreign, terms)
+    if not strange:
+        return Unclear(f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others")
+    if len(own) < ENOUGH:
+        reason = f"{show(strange)} of another request is in {observed}, expected {expected}"
+        return Unclear(f"{reason}; {ENOUGH} replies alone would tell", repeat=True)
+    if constant(mine):
+        message = f"the text is {observed} with {show(strange)} of another request of the burst"
+        return Violation(f"{message}; expected {expected} as each time alone", "", x.case.id)
+    return Unclear("the target is not deterministic: the text differs between replies to one request")
+
+
+def _strange(
+    x: Exchange,
+    found: Mapping[int, str],
+    mine: list[Mapping[int, str]],
+    foreign: Mapping[str, Mapping[int, str]],
+    terms: Terms,
+) -> list[str]:
+    """Words of other requests' answers that this one has neither in its prompt nor in its answer alone."""
+    prompt = " ".join(one for one in terms.asked(x).prompts if isinstance(one, str))
+    own = set(_WORD.findall(" ".join(map(_joined, mine)) + " " + prompt))
+    theirs = {word for text in foreign.values() for word in _WORD.findall(_joined(text))}
+    return sorted((set(_WORD.findall(_joined(found))) & theirs) - own)
+
+
+def _joined(found: Mapping[int, str]) -> str:
+    return " ".join(found.values())
+
+
+def _burst(first: str, second: str, tokens: int = 4, times: int = 1) -> Group:
+    def reply(text: str, prompt: str, count: int = 4) -> Exchange:
+        return plain(completion(choice(text), usage=usage(count, 4)), {"temperature": 0, "prompt": prompt})
+
+    return group(
+        "burst",
+        solo_0=[reply(" one uno", "1")] * times,
+        solo_1=[reply(" two due", "2")] * times,
+        burst_0=[reply(first, "1", tokens)] * times,
+        burst_1=[reply(second, "2")] * times,
+    )

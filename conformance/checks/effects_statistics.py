@@ -1,0 +1,197 @@
+"""Sampling parameters, judged over many replies: whether they act, and in the documented direction.
+
+Every verdict here is wrong with a probability of at most `RISK`, by an exact test whose bound is in the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from math import comb, exp, fsum
+from typing import Final
+
+from conformance.agreement import ENOUGH, commonest, excuse, members, texts
+from conformance.asked import Asked
+from conformance.catalogue import Findings, Scope, Terms, check, show
+from conformance.checks.logprobs import is_number
+from conformance.examples import choice, completion, example, group, logprobs, plain
+from conformance.exchange import Exchange, Group
+from conformance.model import Held, Unclear, Violation
+
+RISK: Final = 1e-6
+AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share
+REPEATED: Final = 4  # a word that comes so often is what a penalty is for
+_WORD: Final = re.compile(r"\w+|[^\w\s]")
+
+
+def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
+    """The chance that `second` ranks so high, or higher, if both come from one source; exact, ties included."""
+    pool = sorted([*first, *second])
+    places: dict[float, int] = {}
+    for value in set(pool):
+        below = pool.index(value)
+        places[value] = 2 * below + pool.count(value) + 1  # twice the middle rank, to stay whole
+    ways: list[Counter[int]] = [Counter({0: 1})] + [Counter() for _ in second]
+    for value in pool:
+        for size in range(len(second), 0, -1):
+            for total, count in ways[size - 1].items():
+                ways[size][total + places[value]] += count
+    reached = sum(places[value] for value in second)
+    extreme = sum(count for total, count in ways[len(second)].items() if total >= reached)
+    return extreme / comb(len(pool), len(second))
+
+
+def at_most(successes: int, tries: int, chance: float) -> float:
+    """The chance of so few successes, or fewer."""
+    return fsum(comb(tries, k) * chance**k * (1 - chance) ** (tries - k) for k in range(successes + 1))
+
+
+def narrowed(asked: Asked) -> bool:
+    """Whether the request leaves the sampler one token to choose from, or nearly so."""
+    if asked.integer("top_k") == 1 or asked.number("min_p", 0) >= 0.99:
+        return True
+    return asked.number("temperature", 1) <= 0.01 or asked.number("top_p", 1) <= 0.01
+
+
+def _arms(group: Group, narrow: str) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
+    other = "high" if narrow == "low" else "low"
+    return members(group, narrow), members(group, other)
+
+
+def _speaks_of(group: Group, terms: Terms) -> bool:
+    return bool(group.key.split(" ")[0] == terms.get("parameter", group.key.split(" ")[0]))
+
+
+def _all(replies: Sequence[Exchange]) -> list[str]:
+    return [text for x in replies for text in texts(x).values()]
+
+
+@check(
+    "effects",
+    Scope.GROUP,
+    group="arms",
+    good=lambda: example(_group([" 4"] * 12, [f" {n}" for n in range(50, 62)])),
+    bad=lambda: (
+        example(_group([f" {n}" for n in range(12)], [f" {n}" for n in range(50, 62)]))
+        + example(_group([f" {n}" for n in range(12)], [" 4"] * 12))
+        + example(_group([" 4"] * 12, [" 4"] * 12))
+    ),
+)
+def parameter_spreads_texts(group: Group, terms: Terms) -> Findings:
+    """A sampling parameter makes texts more alike at its narrow end, and more different at its wide end.
+
+    Callers tune between repeatable and inventive with it; without effect, or reversed, tuning is superstition.
+
+    Fix: apply the parameter to the distribution before the draw, in the documented direction.
+    """
+    if not _speaks_of(group, terms):
+        return
+    problem = excuse(group, "low", "high")
+    if problem:
+        yield problem
+        return
+    arms = _arms(group, terms.get("narrow", "low"))
+    narrow, wide = map(_all, arms)
+    if not any(narrow + wide):
+        yield Unclear("every text is empty, so there is nothing to compare")
+        return
+    shared = Counter(narrow + wide)
+    scores = [[float(shared[text]) for text in one] for one in (narrow, wide)]
+    right, wrong = rank_sum(scores[1], scores[0]), rank_sum(scores[0], scores[1])
+    if right <= RISK:
+        yield Held()
+        return
+    if wrong <= RISK:
+        told = f"{len(set(narrow))} of {len(narrow)} texts differ at the narrow end, {len(set(wide))} at the wide end"
+        yield Violation(f"{told} (chance {wrong:.0e}); expected fewer at the narrow end")
+        return
+    few = at_most(commonest(narrow)[1], len(narrow), AT_WORK)
+    if few <= RISK and all(narrowed(terms.asked(x)) for x in arms[0]):
+        told = f"only {commonest(narrow)[1]} of {len(narrow)} texts agree at the narrow end"
+        yield Violation(f"{told} (chance {few:.0e} if 9 of 10 agree); expected one text")
+        return
+    same = _all_the_same(arms[1], terms) if len(set(wide)) == 1 else 1.0
+    if same <= RISK:
+        told = f"all {len(wide)} texts at the wide end are {show(wide[0])}"
+        yield Violation(f"{told} (chance {same:.0e} by their own log probabilities); expected different ones")
+        return
+    yield Unclear(f"{len(narrow)} and {len(wide)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
+
+
+def _all_the_same(replies: Sequence[Exchange], terms: Terms) -> float:
+    """A bound on the chance of equal texts: above temperature 1 the likeliest text is no likelier than at 1."""
+    chance = 1.0
+    for x in replies:
+        asked = terms.asked(x)
+        lists = [found.logprobs or {} for found in x.choices.values()]
+        values = [value for one in lists for value in one.get("token_logprobs", []) if is_number(value)]
+        whole = values and sum(len(one.get("tokens", [])) for one in lists) == len(values)
+        if not whole or asked.echo or asked.number("temperature", 1) < 1 or max(values) > 0:
+            return 1.0
+        chance *= exp(max(fsum(values), -700.0))
+    return chance
+
+
+@check(
+    "effects",
+    Scope.GROUP,
+    group="arms",
+    good=lambda: example(_group([" so so so so so so"] * 12, [" so it is what was said"] * 12)),
+    bad=lambda: (
+        example(_group([" so it is what was said"] * 12, [" so so so so so so"] * 12))
+        + example(_group([" so so so so so so"] * 3, [" so so so so so so"] * 3))
+    ),
+)
+def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
+    """A penalty on repetition makes texts repeat themselves less.
+
+    It is the cure for loops; without effect, or with its sign reversed, it feeds them.
+
+    Fix: subtract the penalty from the logits of tokens that have come, before the draw.
+    """
+    if not _speaks_of(group, terms):
+        return
+    problem = excuse(group, "low", "high")
+    if problem:
+        yield problem
+        return
+    arms = members(group, "low"), members(group, "high")
+    low, high = map(_all, arms)
+    scores = [[repetition(text) for text in one] for one in (low, high)]
+    right, wrong = rank_sum(scores[1], scores[0]), rank_sum(scores[0], scores[1])
+    greedy = all(terms.asked(x).greedy for arm in arms for x in arm)
+    settled = greedy and min(len(low), len(high)) >= ENOUGH and len(set(low)) == len(set(high)) == 1
+    if right <= RISK or (settled and scores[1][0] < scores[0][0]):
+        yield Held()
+    elif wrong <= RISK:
+        told = f"texts repeat {_share(scores[1])} of their words with the penalty, {_share(scores[0])} without"
+        yield Violation(f"{told} (chance {wrong:.0e}); expected fewer with it")
+    elif settled and low[0] == high[0] and _most_repeated(low[0]) >= REPEATED:
+        told = f"the text is {show(low[0])} at both ends of the penalty, each of {len(low) + len(high)} times"
+        yield Violation(f"{told}; expected less repetition at the upper end")
+    else:
+        yield Unclear(f"{len(low)} and {len(high)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
+
+
+def repetition(text: str) -> float:
+    """The share of words that have come before in the text."""
+    words = _WORD.findall(text)
+    return 1 - len(set(words)) / len(words) if words else 0.0
+
+
+def _most_repeated(text: str) -> int:
+    return max(Counter(_WORD.findall(text)).values(), default=0)
+
+
+def _share(scores: Sequence[float]) -> str:
+    return f"{fsum(scores) / max(len(scores), 1):.0%}"
+
+
+def _group(low: Sequence[str], high: Sequence[str]) -> Group:
+    def replies(found: Sequence[str], temperature: float) -> list[Exchange]:
+        lists = [logprobs([text, "."], [-1.0, -1.0]) for text in found]
+        asked = {"temperature": temperature, "logprobs": 1}
+        return [plain(completion(choice(text, logprobs=one)), asked) for text, one in zip(found, lists, strict=True)]
+
+    return group("arms", "temperature", low=replies(low, 0), high=replies(high, 2 if len(high) > ENOUGH else 0))
