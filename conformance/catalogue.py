@@ -164,7 +164,7 @@ def show(value: Any, most: int = 120) -> str:
     try:
         text = repr(value)
     except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
-        text = f"a {type(value).__name__} too large to print"
+        text = f"{type(value).__name__}, too large to print"
     if len(text) > most:
         text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
     return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)

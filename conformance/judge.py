@@ -110,6 +110,7 @@ class _Tally:
     solid: int = 0
     evidence: list[Evidence] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    doubt: str = ""
     repeat: list[str] = field(default_factory=list)
     observations: dict[tuple[str, str], Observation] = field(default_factory=dict)
 
@@ -123,7 +124,9 @@ class _Tally:
                     self.observations.setdefault((finding.subject, finding.value), finding)
             elif isinstance(finding, Unclear):
                 self.unclear.append(finding.reason)
-                self.repeat += cases if finding.repeat else []
+                if finding.repeat:
+                    self.doubt = self.doubt or finding.reason
+                    self.repeat += cases
             else:
                 self.examined += finding.count if isinstance(finding, Held) else 1
                 if isinstance(finding, Violation):
@@ -231,7 +234,7 @@ def _outcome(
         return (Outcome.FAIL if requirement.level is Level.MUST else Outcome.WARN), reason, False
     owed = requirement.level is Level.MUST
     if tally.repeat:
-        return Outcome.INCONCLUSIVE, f"unconfirmed: {tally.unclear[0]}", owed
+        return Outcome.INCONCLUSIVE, f"unconfirmed: {tally.doubt}", owed
     if tally.examined:
         return Outcome.PASS, "", False
     return _nothing_seen(requirement, check, traffic, terms, tally, owed)
@@ -242,11 +245,12 @@ def _nothing_seen(
 ) -> tuple[Outcome, str, bool]:
     """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
     due = [x for x in traffic.exchanges if _due(requirement, check, x.case, terms)]
-    if not due:
+    if not due or check.scope is Scope.GROUP:  # half a group shows as little as none of it
         sent = {x.case.id for x in traffic.exchanges}
         unsent = [case for case in traffic.planned if case.id not in sent and _due(requirement, check, case, terms)]
         if unsent:
             return Outcome.NOT_RUN, f"the budget ended before {len(unsent)} planned requests that show it", True
+    if not due:
         if check.due is None:
             return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
         return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False

@@ -135,7 +135,8 @@ def no_text_after_finish(x: Exchange, terms: Terms) -> Findings:
 
 
 SCORED = {"max_tokens": 4, "logprobs": 1}
-ROOM = 256  # a request this small ends at its own limit, not at that of any context
+ROOM = 256  # a request that asks for so few tokens
+SHORT = 1_000  # and has so few bytes ends at its own limit, not at that of any context
 
 
 @check(
@@ -154,7 +155,7 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
     """
     asked = terms.asked(x)
     limit, reason = asked.max_tokens or 0, terms.get("reason", "length")
-    if not 0 < limit <= ROOM or asked.logprobs is None or asked.echo:
+    if not 0 < limit <= ROOM or asked.logprobs is None or asked.echo or len(x.case.content) > SHORT:
         return
     for one in x.choices.values():
         tokens = len((one.logprobs or {}).get("tokens", ()))

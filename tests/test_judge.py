@@ -1,0 +1,280 @@
+"""From findings to verdicts: what counts as broken, as kept, and as not shown."""
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.catalogue import CATALOGUE, Check, Scope, Terms, always, expect, load, show
+from conformance.examples import case, choice, completion, contract, error, plain, response, stream
+from conformance.exchange import Exchange
+from conformance.judge import MOST_EVIDENCE, Traffic, judge, judge_all, serves
+from conformance.model import (
+    Credential,
+    Ending,
+    Held,
+    Layer,
+    Level,
+    Membership,
+    Observation,
+    Outcome,
+    Requirement,
+    Source,
+    Unclear,
+    Validity,
+    Violation,
+)
+
+load()
+CONTRACT = contract()
+FINE = completion(choice())
+
+
+def row(check="toy", level=Level.MUST, when=None, at="toy.row", **params):
+    return Requirement(at, check, level, Layer.CONTRACT, "It holds.", Source("#"), when or {}, params)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A check that yields what the test wants; gives back a function that judges by it."""
+
+    def install(*findings, scope=Scope.SUCCESS, due=always, group="", keyed=False):
+        function = findings[0] if findings and callable(findings[0]) else lambda *_: iter(findings)
+        check = Check("toy", "toy", scope, function, tuple, tuple, due, group, keyed)
+        monkeypatch.setitem(CATALOGUE, "toy", check)
+        return lambda *exchanges, planned=(), **about: judge(row(**about), Traffic(exchanges, planned), CONTRACT)
+
+    return install
+
+
+def numbered(x, number, **about):
+    return replace(x, case=replace(x.case, id=f"case/{number}", **about))
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize(
+        ("level", "outcome"), [(Level.MUST, Outcome.FAIL), (Level.SHOULD, Outcome.WARN), (Level.MAY, Outcome.PASS)]
+    )
+    def test_a_violation_weighs_as_much_as_its_level(self, toy, level, outcome):
+        verdict = toy(Held(), Violation("2; expected 1", "/n"))(plain(FINE), level=level)
+        assert verdict.outcome is outcome
+        assert (verdict.examined, verdict.violations) == (2, 1)
+        assert "/n: 2; expected 1" in verdict.reason
+        assert verdict.evidence[0].case == "example/0"
+
+    def test_what_held_passes(self, toy):
+        verdict = toy(Held(), Held(count=3))(plain(FINE))
+        assert (verdict.outcome, verdict.examined, verdict.exchanges) == (Outcome.PASS, 4, 1)
+        assert not verdict.incomplete
+
+    def test_nothing_seen_is_never_a_pass(self, toy):
+        verdict = toy()(plain(FINE))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.incomplete
+        assert verdict.examined == 0
+
+    def test_an_unproved_should_leaves_the_run_complete(self, toy):
+        assert not toy()(plain(FINE), level=Level.SHOULD).incomplete
+
+    def test_one_solid_violation_outweighs_the_flaky_ones(self, toy):
+        flaky = Violation("a; expected b", flaky=True)
+        assert toy(flaky)(plain(FINE)).outcome is Outcome.FLAKY
+        assert toy(flaky, Violation("a; expected b"))(plain(FINE)).outcome is Outcome.FAIL
+
+    def test_a_doubt_that_asks_for_a_repeat_is_no_pass_yet(self, toy):
+        verdict = toy(Held(), Unclear("other"), Unclear("once", repeat=True))(plain(FINE))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.repeat == ("example/0",)
+        assert verdict.reason == "unconfirmed: once"
+
+    def test_a_doubt_beside_what_held_does_not_spoil_it(self, toy):
+        assert toy(Held(), Unclear("one of many"))(plain(FINE)).outcome is Outcome.PASS
+
+    def test_a_doubt_alone_is_the_reason(self, toy):
+        assert toy(Unclear("too short to tell"))(plain(FINE)).reason == "too short to tell"
+
+    def test_evidence_is_capped_and_violations_are_counted_on(self, toy):
+        verdict = toy(*[Violation("a; expected b")] * 50)(plain(FINE))
+        assert verdict.violations == 50
+        assert len(verdict.evidence) == MOST_EVIDENCE
+
+    def test_a_violation_may_blame_another_exchange(self, toy):
+        assert toy(Violation("a; expected b", case="case/9"))(plain(FINE)).evidence[0].case == "case/9"
+
+
+class TestObservations:
+    def test_they_are_all_that_a_may_asks_for(self, toy):
+        verdict = toy(Observation("edge", "accepted"))(plain(FINE), level=Level.MAY)
+        assert (verdict.outcome, verdict.examined) == (Outcome.PASS, 1)
+
+    def test_they_prove_no_must(self, toy):
+        verdict = toy(Observation("edge", "accepted"))(plain(FINE))
+        assert (verdict.outcome, verdict.examined) == (Outcome.INCONCLUSIVE, 0)
+        assert verdict.observations
+
+    def test_the_same_one_is_kept_once(self, toy):
+        verdict = toy(Observation("edge", "accepted"))(*[plain(FINE)] * 5, level=Level.MAY)
+        assert len(verdict.observations) == 1
+        assert verdict.examined == 5
+
+
+class TestScopes:
+    @pytest.mark.parametrize(
+        ("scope", "seen"),
+        [
+            (Scope.ANY, {"plain", "stream", "invalid", "refused", "failed", "cut", "open", "forged"}),
+            (Scope.SUCCESS, {"plain", "stream", "open"}),
+            (Scope.PLAIN, {"plain", "open"}),
+            (Scope.STREAM, {"stream"}),
+            (Scope.ERROR, {"refused", "failed"}),
+        ],
+    )
+    def test_a_check_is_shown_its_exchanges_only(self, toy, scope, seen):
+        exchanges = {
+            "plain": plain(FINE),
+            "stream": stream(FINE),
+            "invalid": plain(FINE, {"n": 0}, validity=Validity.INVALID),
+            "refused": error(),
+            "failed": error(status=500),
+            "cut": response(b"{", ending=Ending.TRUNCATED),
+            "open": plain(FINE, validity=Validity.UNSPECIFIED),
+            "forged": plain(FINE, credential=Credential.WRONG),
+        }
+        shown = []
+        run = toy(lambda x, _: iter([shown.append(x.case.id) or Held()]), scope=scope)
+        run(*(replace(x, case=replace(x.case, id=name)) for name, x in exchanges.items()))
+        assert set(shown) == seen
+
+    def test_when_names_the_requests_that_a_row_speaks_of(self, toy):
+        run = toy(Held())
+        asks, not_ = stream(FINE, asked={"stream_options": {"include_usage": True}}), stream(FINE)
+        assert run(asks, not_, when={"include_usage": True}).exchanges == 1
+        assert run(asks, not_, when={"include_usage": False}).exchanges == 1
+        assert run(plain(FINE), plain(FINE, {"n": 2}), plain(FINE, {"n": 3}), when={"n": [1, 2]}).exchanges == 2
+
+
+class TestNothingSeen:
+    def test_what_was_never_sent_was_not_run(self, toy):
+        verdict = toy()(planned=[case({"n": 2})])
+        assert verdict.outcome is Outcome.NOT_RUN
+        assert verdict.incomplete
+        assert "1 planned" in verdict.reason
+
+    def test_what_nobody_asks_for_is_not_applicable(self, toy):
+        verdict = toy(due=lambda asked, _: asked.echo)(plain(FINE))
+        assert (verdict.outcome, verdict.incomplete) == (Outcome.NOT_APPLICABLE, False)
+
+    def test_what_no_client_can_provoke_is_not_applicable(self, toy):
+        verdict = toy(due=None)(plain(FINE))
+        assert verdict.outcome is Outcome.NOT_APPLICABLE
+        assert "cannot provoke" in verdict.reason
+
+    def test_what_the_target_refuses_is_not_applicable(self, toy):
+        verdict = toy(due=lambda asked, _: asked.echo)(error(asked={"echo": True}), plain(FINE))
+        assert verdict.outcome is Outcome.NOT_APPLICABLE
+        assert "refused all 1 requests that ask for it (HTTP 400)" in verdict.reason
+
+    def test_what_the_target_failed_to_answer_is_inconclusive(self, toy):
+        assert toy()(error(status=503)).outcome is Outcome.INCONCLUSIVE
+
+    def test_half_a_group_was_not_run(self, toy):
+        plain_part, stream_part = (Membership("twin", "a", role) for role in ("plain", "stream"))
+        run = toy(scope=Scope.GROUP, group="twin")
+        verdict = run(plain(FINE, groups=(plain_part,)), planned=[case(id="example/1", groups=(stream_part,))])
+        assert verdict.outcome is Outcome.NOT_RUN
+
+
+class TestGroups:
+    def shown(self, toy, *exchanges, **about):
+        groups = []
+        toy(lambda group, _: iter([groups.append(group) or Held()]), scope=Scope.GROUP, group="twin", **about)(
+            *exchanges
+        )
+        return groups
+
+    def member(self, number, role, key="a", **about):
+        return numbered(plain(FINE), number, groups=(Membership("twin", key, role),), **about)
+
+    def test_members_are_gathered_by_key_and_role(self, toy):
+        groups = self.shown(toy, *(self.member(n, role, key) for n, (role, key) in enumerate(["xa", "ya", "xb"])))
+        assert [(group.key, sorted(group.members)) for group in groups] == [("a", ["x", "y"]), ("b", ["x"])]
+
+    def test_a_repeat_stands_beside_what_it_repeats(self, toy):
+        again = numbered(plain(FINE), 7, repeats="case/0")
+        (group,) = self.shown(toy, self.member(0, "x"), self.member(1, "y"), again)
+        assert [x.case.id for x in group.all("x")] == ["case/0", "case/7"]
+        assert [x.case.id for x in group.all("y")] == ["case/1"]
+
+    def test_a_keyed_group_speaks_for_the_row_that_its_key_begins_with(self, toy):
+        mine, other = self.member(0, "x", "toy.row n=1"), self.member(1, "x", "toy.row-2 n=1")
+        assert [group.key for group in self.shown(toy, mine, other, keyed=True)] == ["toy.row n=1"]
+
+    def test_all_members_of_a_doubtful_group_are_repeated(self, toy):
+        run = toy(Unclear("once", repeat=True), scope=Scope.GROUP, group="twin")
+        assert run(self.member(0, "x"), self.member(1, "y")).repeat == ("case/0", "case/1")
+
+
+class TestFaultsOfOurOwn:
+    def test_a_check_that_raises_is_our_error_and_says_where(self, toy):
+        def broken(x, terms):
+            yield Held()
+            raise KeyError("usage")
+
+        verdict = toy(broken)(plain(FINE))
+        assert verdict.outcome is Outcome.ERROR
+        assert "toy raised KeyError: 'usage'" in verdict.reason
+        assert "broken:" in verdict.reason
+
+
+class TestServing:
+    def serves(self, check, asked, **about):
+        return serves(row(check), case(asked, **about), Terms(CONTRACT))
+
+    def test_a_case_serves_what_it_is_due_to_show(self):
+        assert self.serves("done_is_sent", {"stream": True})
+        assert not self.serves("done_is_sent", {})
+        assert self.serves("plain_declares_json", {})
+        assert self.serves("error_is_json", {"n": 0}, validity=Validity.INVALID)
+
+    def test_an_invalid_or_keyless_case_serves_no_check_of_successes(self):
+        assert not self.serves("plain_declares_json", {}, validity=Validity.INVALID)
+        assert not self.serves("plain_declares_json", {}, credential=Credential.NONE)
+        assert not self.serves("plain_declares_json", {}, hang_up_after=2)
+        assert not self.serves("plain_declares_json", b"{")
+
+
+def test_the_whole_contract_is_judged_in_its_order():
+    rows = (row("done_is_sent", at="a"), row("plain_declares_json", at="b"))
+    verdicts = judge_all(contract(requirements=rows), Traffic([plain(FINE), stream(FINE)]))
+    assert [(one.requirement.id, one.outcome) for one in verdicts] == [("a", Outcome.PASS), ("b", Outcome.PASS)]
+
+
+def test_judging_again_gives_the_same_verdicts():
+    rows = tuple(row(name, at=name) for name in CATALOGUE)
+    traffic = [stream(FINE, done=False), plain(FINE), error(status=500), response(b"\xff")]
+    whole = contract(requirements=rows)
+    assert judge_all(whole, Traffic(traffic)) == judge_all(
+        whole, Traffic([Exchange(x.case, x.attempts) for x in traffic])
+    )
+
+
+class TestMessages:
+    def test_expect_tells_what_was_seen_first(self):
+        assert expect(True, "2", "1") == Held("")
+        assert expect(False, "n is 2", "1", "/n") == Violation("n is 2; expected 1", "/n")
+
+    @pytest.mark.parametrize("value", ["\x1b[31m", "\u202e", "\ud800", "\x00\n", {"a": "\x07"}, b"\xff\x1b"])
+    def test_hostile_text_is_shown_harmless(self, value):
+        assert show(value).isprintable()
+
+    def test_long_values_are_cut_in_the_middle(self):
+        text = show("a" * 1000 + "z", 40)
+        assert len(text) <= 40
+        assert text.startswith("'aaa")
+        assert text.endswith("z'")
+
+    def test_what_cannot_be_printed_is_named(self):
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+        assert show(deep) == "list, too large to print"
+        assert show(10**5000) == "int, too large to print"
