@@ -19,9 +19,8 @@ from conformance.reference.language import LanguageModel
 from conformance.reference.message import Portion, Problem, Refusal, Request, Response
 from conformance.reference.oddity import Oddity
 from conformance.reference.settings import Settings
-from conformance.reference.tokens import EOS
 from conformance.reference.wish import Prompt, Wish, read
-from conformance.reference.writing import Order, Written, score, write
+from conformance.reference.writing import Order, Step, Written, score, write
 
 MOST_CANDIDATES: Final = 4096
 UNLIMITED: Final = 256
@@ -202,10 +201,12 @@ def _texts(call: Call, written: Sequence[Sequence[Written]]) -> Iterator[reply.T
             yield reply.Text(place * wish.n + number, prompt, echoed, one, stop if one.stopped else length)
 
 
-def _echoed(call: Call, prompt: Prompt) -> tuple:  # type: ignore[type-arg]
+def _echoed(call: Call, prompt: Prompt) -> tuple[Step, ...]:
     if not call.wish.echo:
         return ()
-    return score(call.reference.model, prompt.tokens, call.wish.logprobs)
+    wanted = call.wish.logprobs
+    more = call.reference.settings.one_more_alternative
+    return score(call.reference.model, prompt.tokens, None if wanted is None else wanted + more)
 
 
 def _candidates(call: Call) -> Iterator[list[Written]]:
@@ -241,7 +242,7 @@ def _order(call: Call, prompt: Prompt) -> Order:
         keep_stop=provider.contract.says("stop_text_is_as_promised", "text") == "included",
         suffix=wish.suffix,
         script=_script(provider, wish),
-        alternatives=wish.logprobs,
+        alternatives=None if wish.logprobs is None else wish.logprobs + provider.settings.one_more_alternative,
     )
 
 
@@ -253,11 +254,4 @@ def _script(provider: Reference, wish: Wish) -> tuple[int, ...] | None:
     if output.get("type") not in {"json_object", "json_schema"}:
         return None
     value = fill(schema) if isinstance(schema, Mapping) else {"answer": "value"}
-    return tuple(
-        token for token in replace(provider.model.tokenizer, bos=False).encode(dumps_plain(value)) if token != EOS
-    )
-
-
-def dumps_plain(value: Any) -> str:
-    """JSON as a person would write it, so that it is cut into few tokens."""
-    return json.dumps(value, ensure_ascii=False)
+    return replace(provider.model.tokenizer, bos=False).encode(json.dumps(value, ensure_ascii=False))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.reference.alter import Alteration
+from conformance.model import Contract
+from conformance.reference.alter import Alteration, Change, Stage
 
 
 @dataclass(frozen=True)
@@ -18,3 +19,33 @@ class Oddity:
     settings: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
     alterations: tuple[Alteration, ...] = ()
+    fits: Callable[[Contract], bool] | None = None
+
+    def applies(self, contract: Contract) -> bool:
+        """Whether this contract allows it."""
+        return self.fits is None or self.fits(contract)
+
+
+ODDITIES: dict[str, Oddity] = {}
+
+
+def oddity(stage: Stage, fits: Callable[[Contract], bool] | None = None) -> Callable[[Change], Change]:
+    """Enter a legal alteration of a reply under its function's name, its docstring saying what is odd."""
+
+    def enter(change: Change) -> Change:
+        says = " ".join((change.__doc__ or "").split())
+        _enter(Oddity(change.__name__, says, alterations=(Alteration(change.__name__, stage, change),), fits=fits))
+        return change
+
+    return enter
+
+
+def habit(name: str, says: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> None:
+    """Enter a legal habit: other settings, or another model."""
+    _enter(Oddity(name, says, settings, model or {}))
+
+
+def _enter(found: Oddity) -> None:
+    if found.name in ODDITIES:
+        raise ValueError(f"two oddities are called {found.name}")
+    ODDITIES[found.name] = found

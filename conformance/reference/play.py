@@ -8,6 +8,7 @@ from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Contract, Credential, Ending, RequestCase, Wave
 from conformance.reference.core import Reference, respond
 from conformance.reference.message import Request, Response
+from conformance.transport.pace import RETRIED, Patience
 
 OVERHEAD = 0.0005
 STARTED = 1_700_000_000.0
@@ -28,7 +29,7 @@ def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
 
 def exchange(provider: Reference, case: RequestCase) -> Exchange:
     """One case, answered. Delays become arrival times; a client that hangs up keeps what it had by then."""
-    return _recorded(case, respond(provider, request(provider.contract, case, provider.key)))
+    return _asked(provider, case, request(provider.contract, case, provider.key))
 
 
 def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
@@ -37,11 +38,19 @@ def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
         asked = [request(provider.contract, case, provider.key) for case in wave.cases]
         provider.memory.in_flight[:] = asked if wave.burst else []
         for case, one in zip(wave.cases, asked, strict=True):
-            yield _recorded(case, respond(provider, one))
+            yield _asked(provider, case, one)
         provider.memory.in_flight.clear()
 
 
-def _recorded(case: RequestCase, response: Response) -> Exchange:
+def _asked(provider: Reference, case: RequestCase, one: Request) -> Exchange:
+    """Ask until there is an answer that the transport would not try again for, or its patience is at an end."""
+    attempts = [_attempt(case, respond(provider, one))]
+    while attempts[-1].status in {None, *RETRIED} and len(attempts) <= Patience().retries:
+        attempts.append(_attempt(case, respond(provider, one)))
+    return Exchange(case, tuple(attempts))
+
+
+def _attempt(case: RequestCase, response: Response) -> Attempt:
     at, pieces = 0.0, []
     for portion in response.portions:
         at += portion.delay + OVERHEAD
@@ -54,5 +63,4 @@ def _recorded(case: RequestCase, response: Response) -> Exchange:
         at, error = at + PATIENCE, f"nothing came for {PATIENCE:g} s"
     elif ending is Ending.TRUNCATED:
         error = "the connection was closed before the content was complete"
-    attempt = Attempt(STARTED, response.status, response.headers, tuple(pieces), ending, error, at)
-    return Exchange(case, (attempt,))
+    return Attempt(STARTED, response.status, response.headers, tuple(pieces), ending, error, at)

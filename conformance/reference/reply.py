@@ -45,6 +45,7 @@ class Shape:
     choice_extras: Mapping[str, Any]
     usage_extras: Mapping[str, Any]
     logprobs_may_be_null: bool
+    logprobs_are_required: bool
     tiers: tuple[str, ...]
 
 
@@ -66,6 +67,7 @@ def shape(contract: Contract) -> Shape:
             name: _zeros(one) for name, one in usage.get("properties", {}).items() if name.endswith("_details")
         },
         logprobs_may_be_null="logprobs" not in members or allows_null(members["logprobs"]),
+        logprobs_are_required="logprobs" in choice.get("required", ()),
         tiers=tuple(_narrow(whole.get("service_tier", {})).get("enum", ())),
     )
 
@@ -112,7 +114,7 @@ class Frame:
             **self.shape.choice_extras,
         }
         if self.wish.logprobs is None:
-            if self.settings.unasked_logprobs == "absent":
+            if self.settings.unasked_logprobs == "absent" and not self.shape.logprobs_are_required:
                 del choice["logprobs"]
             elif not self.shape.logprobs_may_be_null:
                 choice["logprobs"] = {name: [] for name in LISTS}
@@ -145,8 +147,8 @@ class Frame:
         if step.top is None:
             return None if self._first is None else {name: self._first}
         found = {name if one == step.text else one: value for one, value in step.top}
-        if not self.settings.sampled_is_listed and self.wish.logprobs:
-            return dict(list(found.items())[: self.wish.logprobs])
+        if self.settings.one_more_alternative and len(found) > (self.wish.logprobs or 0) + 1:
+            found.pop(next(one for one in reversed(found) if one != name))
         return found
 
 

@@ -11,7 +11,7 @@ class Settings:
 
     offsets_from_zero: bool = False  # text_offset counts from the text, not from the prompt before it
     first_logprob: float | None = None  # of an echoed prompt's first token, which has no predecessor
-    sampled_is_listed: bool = True  # the sampled token stands among the alternatives even where it is none of the best
+    one_more_alternative: bool = False  # each position lists one token more than was asked for
     bytes_are_named: bool = False  # a token that is part of a character is called bytes:\xf0, not ""
     unasked_logprobs: str = "null"  # or "absent"
     tokens_per_chunk: int = 1
