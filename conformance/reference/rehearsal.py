@@ -1,0 +1,61 @@
+"""A whole run against the reference in process: plan, play, judge, doubts settled; what the kill matrix is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from conformance.exchange import Exchange
+from conformance.judge import Traffic, judge_all
+from conformance.model import BROKEN, RequestCase, Verdict, Wave
+from conformance.reference.core import Reference
+from conformance.reference.play import play
+from conformance.runner.repeats import MOST_CASES, repeats
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What was planned, what came back, and the verdicts on it."""
+
+    planned: tuple[RequestCase, ...]
+    exchanges: tuple[Exchange, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """The ids of all requirements that failed, warned or flickered."""
+        return frozenset(verdict.requirement.id for verdict in self.verdicts if verdict.outcome in BROKEN)
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """The checks behind them."""
+        return frozenset(verdict.requirement.check for verdict in self.verdicts if verdict.outcome in BROKEN)
+
+
+def rehearse(provider: Reference, plan: Generator[Wave, tuple[Exchange, ...], None]) -> Rehearsal:
+    """Play a plan and all repeats that its verdicts ask for."""
+    waves: list[Wave] = []
+    exchanges: list[Exchange] = []
+
+    def send(wave: Wave) -> tuple[Exchange, ...]:
+        waves.append(wave)
+        found = tuple(play(provider, [wave]))
+        exchanges.extend(found)
+        return found
+
+    try:
+        found = send(next(plan))
+        while True:
+            found = send(plan.send(found))
+    except StopIteration:
+        pass
+    room = MOST_CASES
+    while True:
+        planned = tuple(case for wave in waves for case in wave.cases)
+        verdicts = judge_all(provider.contract, Traffic(exchanges, planned))
+        again = repeats(verdicts, waves, exchanges, room)
+        if not again:
+            return Rehearsal(planned, tuple(exchanges), verdicts)
+        for wave in again:
+            room -= len(wave.cases)
+            send(wave)
