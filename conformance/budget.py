@@ -22,6 +22,10 @@ class Budget:
     seconds: float | None = None
 
 
+PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "full": Budget(800, 25_000)}
+"""What a profile may cost where nothing else is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Tokens that one exchange may take, or took."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.runner.drive import Plan, run
+from conformance.runner.drive import Plan, ResumeError, run
 from conformance.runner.outcome import Endpoint, Run, totals
 
-__all__ = ["Endpoint", "Plan", "Run", "run", "totals"]
+__all__ = ["Endpoint", "Plan", "ResumeError", "Run", "run", "totals"]

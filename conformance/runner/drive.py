@@ -32,6 +32,10 @@ INTERRUPTED: Final = "interrupted before the end"
 UNLIMITED: Final = Budget()
 
 
+class ResumeError(ValueError):
+    """A recording that belongs to another run."""
+
+
 def run(
     contract: Contract,
     target: Target,
@@ -105,7 +109,7 @@ def _recorder(path: Path | None, known: Recording | None, header: Mapping[str, A
             there, now = known.header.get(word), header[word]
             if there != now and not (word == "target" and _same_but_for_its_port(there, now)):
                 told = f"{word} is {there!r} there and {now!r} now"
-                raise ValueError(f"{path} cannot be resumed: {told}; run with the same settings, or without --resume")
+                raise ResumeError(f"{path} cannot be resumed: {told}; run with the same settings, or without --resume")
     with Recorder(path, header) if known is None else Recorder.resume(path, known) as recorder:
         yield recorder
 

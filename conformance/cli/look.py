@@ -1,0 +1,158 @@
+"""Commands that look and send nothing: list, explain, plan, drift."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance.cli.options import options
+from conformance.model import Contract, Requirement, Wave
+from conformance.settings import Settings, SettingsError, settings
+
+
+def contract_of(provider: str, given: dict[str, Any]) -> Contract:
+    """The contract that a command speaks of."""
+    from conformance.launch import load
+
+    return load(settings(provider, given))
+
+
+@click.command("list")
+@click.argument("provider")
+@options("specs", "select")
+@click.option("--level", type=click.Choice(["MUST", "SHOULD", "MAY"]), help="Only this level.")
+@click.option("--layer", type=click.Choice(["contract", "standard", "ecosystem"]), help="Only this layer.")
+def list_command(provider: str, level: str | None, layer: str | None, **given: Any) -> None:
+    """List the requirements of PROVIDER: id, level, layer and promise."""
+    from conformance.launch import selected
+
+    contract = contract_of(provider, given)
+    ids = selected(settings(provider, given), contract)
+    rows = [
+        row
+        for row in contract.requirements
+        if row.id in ids and level in {None, row.level} and layer in {None, row.layer}
+    ]
+    width = max((len(row.id) for row in rows), default=0)
+    for row in rows:
+        click.echo(f"{row.id:<{width}}  {row.level:<6}  {row.layer:<9}  {row.promise}")
+    counts = Counter(str(row.level) for row in rows)
+    shown = ", ".join(f"{counts[one]} {one}" for one in ("MUST", "SHOULD", "MAY") if counts[one])
+    left = f"; {len(contract.exclusions)} promises excluded, {len(contract.ambiguities)} points left open"
+    click.echo(f"{len(rows)} requirements of {contract.title} ({contract.revision}): {shown or 'none'}{left}", err=True)
+
+
+@click.command("explain")
+@click.argument("id")
+@click.option("--provider", help="Only this provider's requirement of that id.")
+@options("specs")
+def explain_command(id: str, provider: str | None, **given: Any) -> None:  # noqa: A002 (the name users see)
+    """Explain the requirement ID: promise, source, why it matters, good and bad exchanges, how to mend a server."""
+    from conformance import contract, explain
+
+    names = (provider,) if provider else contract.providers(settings("", given).specs)
+    found = list(_rows(id, [contract_of(name, given) for name in names]))
+    if not found:
+        raise SettingsError(_unknown(id, [contract_of(name, given) for name in names]))
+    for number, (whose, row) in enumerate(found):
+        card = explain.card(whose, row)
+        click.echo(f"{whose.title}\n{card}\n" if number == 0 else _briefly(whose, row))
+    click.echo("\n" + explain.examples(found[0][1]))
+
+
+def _rows(wanted: str, contracts: list[Contract]) -> Iterator[tuple[Contract, Requirement]]:
+    for contract in contracts:
+        for row in contract.requirements:
+            if row.id == wanted:
+                yield contract, row
+
+
+def _briefly(contract: Contract, row: Requirement) -> str:
+    return f"also {contract.provider} ({row.level}, {row.layer}): {row.promise}  [{row.source.at}]"
+
+
+def _unknown(wanted: str, contracts: list[Contract]) -> str:
+    ids = {row.id for contract in contracts for row in contract.requirements}
+    near = get_close_matches(wanted, ids, 3, 0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else "`conformance list PROVIDER` shows all"
+    return f"there is no requirement {wanted!r}; {hint}"
+
+
+@click.command("plan")
+@click.argument("provider")
+@options("model", "profile", "seed", "specs", "max-requests", "max-tokens", "max-prompt-tokens", "requests-per-minute")
+@click.option("--price-in", type=float, help="Money for a million prompt tokens.")
+@click.option("--price-out", type=float, help="Money for a million completion tokens.")
+@click.option("--cases", is_flag=True, help="List the cases too.")
+def plan_command(provider: str, price_in: float | None, price_out: float | None, cases: bool, **given: Any) -> None:
+    """Show what a run of PROVIDER would send, by origin, and what it would cost at most. Sends nothing."""
+    chosen = settings(provider, given)
+    contract = contract_of(provider, given)
+    waves = planned(contract, chosen)
+    all_cases = [case for wave in waves for case in wave.cases]
+    if cases:
+        for case in all_cases:
+            click.echo(f"{case.id}  {case.validity}  {case.note}".rstrip())
+    from conformance.asked import Asked
+    from conformance.budget import worst_case
+
+    defaults = {name: contract.default(name) for name in contract.parameters}
+    costs = [
+        worst_case(Asked(case.body if isinstance(case.body, dict) else {}, defaults))
+        for case in all_cases
+        if case.validity != "invalid"
+    ]
+    prompt, completion = sum(cost.prompt for cost in costs), sum(cost.completion for cost in costs)
+    for origin, count in Counter(case.origin for case in all_cases).most_common():
+        click.echo(f"{count:>5}  {origin}")
+    click.echo(
+        f"{len(all_cases):>5}  requests in {len(waves)} waves, before repeats and what replies give occasion for"
+    )
+    click.echo(f"at most {prompt:,} prompt tokens (estimated) and {completion:,} completion tokens")
+    if price_in is not None or price_out is not None:
+        click.echo(f"at most {(prompt * (price_in or 0) + completion * (price_out or 0)) / 1e6:.4f} in money")
+    if chosen.requests_per_minute:
+        click.echo(
+            f"{len(all_cases) / chosen.requests_per_minute:.1f} minutes at {chosen.requests_per_minute:g} a minute"
+        )
+
+
+def planned(contract: Contract, chosen: Settings) -> list[Wave]:
+    """The waves that are planned whatever comes back: the plan is told that nothing did."""
+    from conformance import planning
+
+    plan = planning.waves(
+        contract, model=chosen.model or "model", profile=chosen.profile, seed=chosen.seed, budget=chosen.budget
+    )
+    waves: list[Wave] = []
+    try:
+        wave = next(plan)
+        while True:
+            waves.append(wave)
+            wave = plan.send(())
+    except StopIteration:
+        return waves
+
+
+@click.command("drift")
+@click.argument("provider")
+@click.option("--against", type=click.Path(path_type=Path), required=True, help="A newer document.")
+@options("specs")
+def drift_command(provider: str, against: Path, **given: Any) -> int:
+    """Compare the contract of PROVIDER with a newer document; exit code 1 where they differ."""
+    from conformance import drift
+
+    contract = contract_of(provider, given)
+    try:
+        changes = drift.drift(contract, drift.read_document(against), against)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    for change in changes:
+        click.echo(str(change))
+    click.echo(f"{len(changes)} changes between {contract.title} ({contract.revision}) and {against}", err=True)
+    return 1 if changes else 0

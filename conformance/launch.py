@@ -1,0 +1,116 @@
+"""Settings → Run: the contract is loaded, the target found (or the reference started), the plan driven and judged."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance import contract as contracts
+from conformance.model import Contract
+from conformance.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from conformance.runner import Run
+    from conformance.transport import Target, Watcher
+
+RECORDING: Final = "exchanges.ndjson"
+REFERENCE_MODEL: Final = "reference"
+
+
+def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
+    """Make one run. SettingsError says what to change; everything a target can do wrong ends in the Run."""
+    from conformance import planning
+    from conformance.recording import RecordingError
+    from conformance.runner import ResumeError, run
+    from conformance.transport import Pace, Patience
+    from conformance.transport.sending import UNWATCHED
+
+    contract = load(settings)
+    kept = selected(settings, contract)
+    with target(settings, contract) as (where, model):
+        plan = planning.waves(
+            contract, model=model, profile=settings.profile, seed=settings.seed, budget=settings.budget
+        )
+        try:
+            made = run(
+                contract,
+                where,
+                plan,
+                name=settings.target,
+                model=model,
+                profile=settings.profile,
+                seed=settings.seed,
+                budget=settings.budget,
+                claims=settings.claims,
+                patience=Patience(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout)),
+                pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
+                record=recorded(settings),
+                resume=settings.resume,
+                watcher=watcher or UNWATCHED,
+            )
+        except (ResumeError, RecordingError) as error:
+            raise SettingsError(str(error)) from None
+    return replace(made, verdicts=tuple(one for one in made.verdicts if one.requirement.id in kept))
+
+
+def load(settings: Settings) -> Contract:
+    """The contract, or SettingsError that names those there are."""
+    known = contracts.providers(settings.specs)
+    if settings.provider not in known:
+        raise SettingsError(
+            f"there is no provider {settings.provider!r}; expected one of {', '.join(known)}, or --specs DIR"
+        )
+    try:
+        return contracts.load(settings.provider, settings.specs)
+    except contracts.ContractError as error:
+        raise SettingsError(str(error)) from None
+
+
+def selected(settings: Settings, contract: Contract) -> frozenset[str]:
+    """The ids of the requirements that are to be judged."""
+    ids = frozenset(row.id for row in contract.requirements)
+    if not settings.select:
+        return ids
+    for glob in settings.select:
+        if not any(fnmatchcase(one, glob) for one in ids):
+            there = f"`conformance list {settings.provider}` shows them all"
+            raise SettingsError(f"--select {glob!r} matches none of {len(ids)} requirements; {there}")
+    return frozenset(one for one in ids if any(fnmatchcase(one, glob) for glob in settings.select))
+
+
+@contextmanager
+def target(settings: Settings, contract: Contract) -> Iterator[tuple[Target, str]]:
+    """The target and the model: the given one, or the embedded reference on a socket of its own."""
+    from conformance.transport import Target
+
+    if settings.base_url:
+        if not settings.model:
+            raise SettingsError("no model is named; give --model NAME, as the target calls it")
+        yield _given(settings, contract), settings.model
+        return
+    from conformance.reference import Reference, serve
+
+    key = f"sk-reference-{secrets.token_hex(16)}"  # the user's own key has no business here
+    model = settings.model or REFERENCE_MODEL
+    with serve(Reference(contract, key=key, models=(model,))) as base_url:
+        yield Target(base_url, contract.path, key, settings.headers, settings.query), model
+
+
+def _given(settings: Settings, contract: Contract) -> Target:
+    from conformance.transport import Target
+
+    where = (settings.base_url, contract.path, settings.key, settings.headers, settings.query, settings.proxy_from_env)
+    try:
+        return Target(*where)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def recorded(settings: Settings) -> Path:
+    """Where the exchanges of a target are kept."""
+    return settings.folder / RECORDING

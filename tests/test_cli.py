@@ -1,0 +1,329 @@
+"""The command line says what it found in its output, and what went wrong in one line and its exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conformance import recording
+from conformance.cli import _guarded
+from conformance.cli.judge import gravest
+from conformance.examples import case
+from conformance.model import Wave
+from conformance.settings import OPTIONS, SettingsError, settings
+from tests import hostile
+from tests.hostile import says, serving
+
+KEY = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("CONFORMANCE_API_KEY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def conformance(capsys):
+    def call(*arguments):
+        code = _guarded(list(arguments), debug=False)
+        told = capsys.readouterr()
+        assert "Traceback" not in told.out + told.err
+        return code, told.out, told.err
+
+    return call
+
+
+@pytest.fixture
+def planned(monkeypatch):
+    """A plan of three requests."""
+
+    def waves(contract, *, model, **more):
+        cases = (
+            replace(case({"model": model, "max_tokens": 2, "seed": place}), id=f"scenario/a{place}", origin="scenario")
+            for place in range(3)
+        )
+        yield Wave("only", tuple(cases))
+
+    monkeypatch.setattr("conformance.planning.waves", waves, raising=False)
+
+
+# Asking
+
+
+def test_help_is_quick_and_names_each_command():
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", "from conformance.cli import main; main()", "--help"], capture_output=True, text=True
+    )
+    assert time.perf_counter() - begun < 1.2  # 0.06 s on a quiet machine
+    assert done.returncode == 0
+    for name in ("run", "plan", "list", "explain", "send", "serve"):
+        assert f"  {name} " in done.stdout
+    assert "3 incomplete" in " ".join(done.stdout.split())
+
+
+def test_help_does_not_import_what_it_does_not_need():
+    code = "import sys; from conformance.cli import commands; commands(None); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split()
+    assert not {"httpx", "yaml", "jsonschema", "starlette", "pytest", "hypothesis"} & set(modules)
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "list", "explain", "send", "serve", "drift"])
+def test_each_command_explains_itself(conformance, command):
+    code, out, _ = conformance(command, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: conformance {command}")
+
+
+def test_requirements_are_listed_and_narrowed(conformance):
+    code, out, err = conformance("list", "openai", "--select", "usage.*", "--level", "MUST")
+    assert code == 0
+    assert out
+    assert all(line.startswith("usage.") and " MUST " in line for line in out.splitlines())
+    assert "requirements of" in err
+
+
+def test_a_requirement_is_explained_with_both_examples(conformance):
+    _, listed, _ = conformance("list", "openai", "--select", "usage.*")
+    name = listed.split()[0]
+    code, out, _ = conformance("explain", name)
+    assert code == 0
+    for part in (f"### {name}", "Why it matters", "How to mend a server", "**Good**", "**Bad**"):
+        assert part in out
+
+
+def test_faults_are_listed(conformance):
+    code, out, _ = conformance("serve", "openai", "--faults")
+    assert code == 0
+    assert len(out.splitlines()) >= 15
+
+
+def test_a_plan_is_shown_without_sending(conformance, planned):
+    code, out, _ = conformance("plan", "openai", "--cases", "--price-out", "2000000")
+    assert code == 0
+    assert "scenario/a1  valid" in out
+    assert "3  requests in 1 waves" in out
+    assert "6 completion tokens" in out
+    assert "at most 12.0000 in money" in out
+
+
+# Wrong usage: one line, exit code 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says_so"),
+    [
+        (["nonsense"], "No such command"),
+        (["run"], "Missing argument"),
+        (["run", "nobody"], "there is no provider 'nobody'; expected one of"),
+        (["list", "../../etc"], "there is no provider"),
+        (["explain", "usage.nothing"], "there is no requirement 'usage.nothing'"),
+        (["run", "openai", "--base-url", "http://127.0.0.1:9"], "no model is named"),
+        (["run", "openai", "--base-url", "localhost:9", "--model", "m"], "expected http://"),
+        (["run", "openai", "--base-url", "http://u:p@h", "--model", "m"], "put the key into the environment"),
+        (["run", "openai", "--base-url", "http://h", "--model", "m", "--api-key-env", "NO_SUCH"], "NO_SUCH is not set"),
+        (["run", "openai", "--header", KEY], "expected 'Name: value'"),
+        (["run", "openai", "--query", KEY], "expected name=value"),
+        (["run", "openai", "--max-requests", "0"], "expected a number above 0"),
+        (["run", "openai", "--max-tokens", "many"], "not a valid integer"),
+        (["run", "openai", "--profile", "huge"], "huge"),
+        (["run", "openai", "--select", "nothing.*"], "matches none of"),
+        (["run", "openai", "--name", "../x"], "a folder is named so"),
+        (["run", "all", "--name", "x"], "--name goes with one provider"),
+        (["run", "openai", "--out", "/proc/nowhere"], "/proc/nowhere"),
+        (["serve", "openai", "--fault", "nonsense"], "there is no fault"),
+        (["serve", "openai", "--port", "99999"], "99999"),
+        (["send", "openai", "nothing/0"], "there is no case 'nothing/0'"),
+        (["drift", "openai", "--against", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(conformance, planned, arguments, says_so):
+    code, out, err = conformance(*arguments)
+    assert code == 2, err
+    assert says_so in err
+    assert err.count("\n") == 1
+    assert err.startswith("conformance: ")
+    assert KEY not in out + err
+
+
+def test_a_key_with_a_line_break_is_not_printed(conformance, planned, monkeypatch):
+    monkeypatch.setenv("MY_KEY", f"{KEY}\n{KEY}")
+    code, out, err = conformance("run", "openai", "--base-url", "http://h", "--model", "m", "--api-key-env", "MY_KEY")
+    assert code == 2
+    assert KEY not in out + err
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(conformance):
+    with serving(says()) as server:
+        code, _, err = conformance("serve", "openai", "--port", server.base_url.rpartition(":")[2])
+    assert code == 2
+    assert "choose another --host or --port" in err
+
+
+def test_a_fault_of_the_suite_is_one_line_and_exit_code_4(conformance, monkeypatch):
+    def broken(*_, **__):
+        raise ExceptionGroup("several", [RuntimeError("first line\nsecond line")])
+
+    monkeypatch.setattr("conformance.launch.load", broken)
+    code, _, err = conformance("list", "openai")
+    assert code == 4
+    assert err == "conformance: RuntimeError: first line; this is a fault of the suite: --debug shows where\n"
+    with pytest.raises(ExceptionGroup):
+        _guarded(["list", "openai"], debug=True)
+
+
+def test_an_interrupt_is_exit_code_3(conformance, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conformance.launch.load", interrupted)
+    assert conformance("list", "openai")[0] == 3
+
+
+def test_output_that_nobody_reads_is_not_green():
+    code = "from conformance.cli import main; main(['list', 'openai'])"
+    listing = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert listing.stdout is not None
+    assert listing.stderr is not None
+    listing.stdout.close()
+    err = listing.stderr.read()
+    assert listing.wait(20) == 3
+    assert b"Traceback" not in err
+
+
+# Running
+
+
+def test_a_run_on_the_embedded_reference_needs_no_key_and_leaves_its_recording(conformance, planned):
+    code, out, err = conformance("run", "openai", "--seed", "5")
+    assert code in {0, 3}, out + err
+    results = json.loads(Path("reports/openai/results.json").read_text())
+    assert results["seed"] == 5
+    assert results["totals"]["requests"] == 3
+    found = recording.read(Path("reports/openai/exchanges.ndjson"))
+    assert {x.status for x in found.exchanges} == {200}
+    assert "openai:" in out
+
+
+def test_the_user_s_key_is_not_sent_to_the_embedded_reference(conformance, planned, monkeypatch):
+    monkeypatch.setenv("CONFORMANCE_API_KEY", KEY)
+    sent = []
+    from conformance.transport.target import Target
+
+    monkeypatch.setattr(Target, "__post_init__", lambda self: sent.append(self.key))
+    conformance("run", "openai")
+    assert sent
+    assert KEY not in sent
+
+
+def test_the_key_goes_to_the_target_and_into_no_file(conformance, planned, monkeypatch, tmp_path):
+    monkeypatch.setenv("MY_KEY", KEY)
+    echo = b'{"error":{"message":"no key like ' + KEY.encode() + b'"}}'
+    with serving(hostile.in_turn(says(), says("401 No", body=echo))) as server:
+        code, out, err = conformance(
+            "run",
+            "openai",
+            "--base-url",
+            server.base_url,
+            "--model",
+            "m",
+            "--api-key-env",
+            "MY_KEY",
+            "--header",
+            "X-A: b",
+        )
+    assert code in {1, 3}
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+    assert server.requests[0].headers["x-a"] == "b"
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) >= 2
+    assert all(KEY.encode() not in path.read_bytes() for path in files)
+    assert KEY not in out + err
+
+
+@pytest.mark.parametrize(
+    ("answer", "says_so"),
+    [
+        (says("401 Unauthorized", body=b"{}"), "and no key was sent"),
+        (says("200 OK", body=b"<html>", media="text/html"), "with HTML"),
+    ],
+)
+def test_a_target_that_is_no_api_is_exit_code_3_with_a_partial_report(conformance, planned, answer, says_so):
+    with serving(answer) as server:
+        code, out, _ = conformance("run", "openai", "--base-url", server.base_url, "--model", "m")
+    assert code == 3
+    assert says_so in out
+    assert json.loads(Path("reports/openai/results.json").read_text())["incomplete"]
+
+
+def test_the_gravest_of_several_runs_is_what_counts():
+    assert gravest([0, 0]) == 0
+    assert gravest([0, 3]) == 3
+    assert gravest([3, 1, 4]) == 1
+    assert gravest([3, 4, 0]) == 4
+
+
+# Sending again
+
+
+def test_a_case_of_the_last_run_is_sent_again_and_shown_whole(conformance, planned, monkeypatch):
+    conformance("run", "openai")
+    monkeypatch.setattr("conformance.planning.waves", None)
+    code, out, err = conformance("send", "openai", "scenario/a1")
+    assert code == 0, out + err
+    assert "> POST http://127.0.0.1:" in out
+    assert "> authorization: Bearer xxxx" in out
+    assert '"seed":1' in out
+    assert "< HTTP/1.1 200" in out
+    assert '"object":"text_completion"' in out.replace(" ", "")
+    assert "requirements were seen" in out
+
+
+def test_a_broken_case_shows_what_it_breaks(conformance, planned):
+    wrong = hostile.BODY.replace(b'"total_tokens":5', b'"total_tokens":9').replace(b" 4", "\u202e".encode())
+    with serving(says(body=wrong)) as server:
+        code, out, _ = conformance("send", "openai", "scenario/a0", "--base-url", server.base_url, "--model", "m")
+    assert code == 1
+    assert "total_tokens is 9" in out
+    assert "\u202e" not in out
+
+
+def test_an_unclear_or_unknown_case_is_told(conformance, planned):
+    assert "3 cases begin with 'scenario/'" in conformance("send", "openai", "scenario/")[2]
+    assert "--cases" in conformance("send", "openai", "x")[2]
+
+
+# Settings
+
+
+def test_settings_have_the_defaults_of_the_table():
+    found = settings("p", {})
+    assert (found.profile, found.concurrency, found.target, str(found.folder)) == ("gate", 8, "p", "reports/p")
+    assert found.budget.requests == 120
+    assert settings("p", {"max_requests": 7}).budget.requests == 7
+    assert settings("p", {"max_requests": 7}).budget.completion_tokens == 2000
+    assert settings("p", {"profile": "full"}).budget.requests == 800
+    assert len({one.name for one in OPTIONS}) == len(OPTIONS)
+
+
+def test_headers_and_queries_are_split_once():
+    found = settings("p", {"header": ("X-A: b: c",), "query": ("a=b=c",)})
+    assert found.headers == (("X-A", "b: c"),)
+    assert found.query == (("a", "b=c"),)
+    assert "b=c" not in repr(found)
+
+
+def test_a_key_variable_that_is_named_must_be_set(monkeypatch):
+    with pytest.raises(SettingsError, match="NO_SUCH is not set"):
+        _ = settings("p", {"api_key_env": "NO_SUCH"}).key
+    assert settings("p", {}).key == ""
+    monkeypatch.setenv("CONFORMANCE_API_KEY", f" {KEY}\n")
+    assert settings("p", {}).key == KEY
