@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from conformance.report.standing import Row, gates
+from conformance.report.standing import Row, shown_as
 from conformance.report.terminal import block
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -43,15 +43,12 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
         SubElement(properties, "property", {"name": name, "value": _clean(str(row[name]))})
     told = _clean(block(row, provider))
     first = _clean(row["reason"]) or row["outcome"]
-    if row["outcome"] == "error":
-        SubElement(case, "error", {"message": first, "type": "suite"}).text = told
-    elif gates(row, strict=results["strict"]):
-        SubElement(case, "failure", {"message": first, "type": row["outcome"]}).text = told
-    elif row["outcome"] == "inconclusive" and row["incomplete"]:
-        SubElement(case, "failure", {"message": first, "type": "inconclusive"}).text = told
-    elif row["outcome"] in {"not_applicable", "not_run", "inconclusive"}:
-        SubElement(case, "skipped", {"message": f"{row['outcome']}: {first}"})
-    elif row["outcome"] != "pass":
+    kind = shown_as(row, strict=results["strict"])
+    if kind in {"error", "failure"}:
+        SubElement(case, kind, {"message": first, "type": row["outcome"]}).text = told
+    elif kind == "skipped":
+        SubElement(case, kind, {"message": f"{row['outcome']}: {first}"})
+    elif kind == "warning":
         SubElement(case, "system-out").text = told
     return case
 

@@ -37,6 +37,21 @@ def gates(row: Row, *, strict: bool = False) -> bool:
     return binding and broken(row) and not row.get("waiver")
 
 
+def shown_as(row: Row, *, strict: bool = False) -> str:
+    """What a test runner calls it: `failure`, `error` (ours), `warning`, `skipped` or `passed`.
+
+    An occasion that was due and showed nothing is a failure where the run owes the verdict: a skip would read green.
+    """
+    outcome = row["outcome"]
+    if outcome == "error":
+        return "error"
+    if gates(row, strict=strict) or (outcome == "inconclusive" and row["incomplete"]):
+        return "failure"
+    if outcome in {"inconclusive", "not_run", "not_applicable"}:
+        return "skipped"
+    return "warning" if broken(row) else "passed"
+
+
 def index(rows: Iterable[Row]) -> dict[str, int]:
     """Verified MUSTs of all MUSTs that apply: how far the rest can be trusted."""
     applicable = [row for row in rows if row["level"] == "MUST" and row["outcome"] != "not_applicable"]

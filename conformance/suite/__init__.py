@@ -1,0 +1,1 @@
+"""The suite: `pytest --pyargs conformance.suite -p conformance.plugin --provider NAME`."""
