@@ -201,10 +201,10 @@ def _applies(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
 def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms) -> bool:
     """Whether this case, answered as the contract has it, must show an occasion for the requirement."""
     if check.scope is Scope.GROUP:
-        return any(
-            part.kind == check.group and (not check.keyed or part.key.partition(" ")[0] == requirement.id)
-            for part in case.groups
-        )
+        named = requirement.id if check.keyed else requirement.params.get("parameter")
+        keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == check.group)
+        part_of_one = any(named in {None, key} for key in keys)
+        return part_of_one and (check.due is None or check.due(terms.asked(case), terms))
     if check.due is None or case.credential is not Credential.KEY or case.hang_up_after is not None:
         return False
     if check.scope is Scope.ERROR:
@@ -214,6 +214,16 @@ def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms
     asked = terms.asked(case)
     fits = {Scope.STREAM: asked.stream, Scope.PLAIN: not asked.stream}.get(check.scope, True)
     return fits and _applies(requirement, case, terms) and check.due(asked, terms)
+
+
+def _were_due(requirement: Requirement, check: Check, traffic: Traffic, terms: Terms) -> list[Exchange]:
+    """The exchanges that must show an occasion for the requirement."""
+    if check.scope is Scope.GROUP:
+        groups = (group for _, group in _subjects(requirement, check, traffic, terms) if isinstance(group, Group))
+        return [x for group in groups for members in group.members.values() for x in members]
+    if check.due is None:
+        return []
+    return [x for x in traffic.exchanges if _due(requirement, check, x.case, terms)]
 
 
 def serves(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
@@ -244,15 +254,15 @@ def _nothing_seen(
     requirement: Requirement, check: Check, traffic: Traffic, terms: Terms, tally: _Tally, owed: bool
 ) -> tuple[Outcome, str, bool]:
     """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
-    due = [x for x in traffic.exchanges if _due(requirement, check, x.case, terms)]
+    due = _were_due(requirement, check, traffic, terms)
     if not due or check.scope is Scope.GROUP:  # half a group shows as little as none of it
         sent = {x.case.id for x in traffic.exchanges}
         unsent = [case for case in traffic.planned if case.id not in sent and _due(requirement, check, case, terms)]
         if unsent:
             return Outcome.NOT_RUN, f"the budget ended before {len(unsent)} planned requests that show it", True
+    if check.due is None and not (due and tally.unclear):
+        return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
     if not due:
-        if check.due is None:
-            return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
         return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False
     if tally.unclear:
         return Outcome.INCONCLUSIVE, tally.unclear[0], owed
