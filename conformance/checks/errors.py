@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
-from conformance.checks.answers import TRANSIENT, answer, error_instead, error_text, label
+from conformance.checks.answers import TRANSIENT, answer, error_instead, label
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Parameter, Unclear, Violation
@@ -132,6 +132,13 @@ def refusal_is_not_a_success(x: Exchange, terms: Terms) -> Findings:
         yield Held()
 
 
+def _message(x: Exchange) -> str:
+    """The words meant for a person; what is no text is not spoken in them."""
+    told = x.json.get("error", x.json) if isinstance(x.json, Mapping) else MISSING
+    message = told.get("message", told.get("detail")) if isinstance(told, Mapping) else told
+    return message if isinstance(message, str) else ""
+
+
 STACK: Final = {
     "a stack trace": re.compile(
         r"Traceback \(most recent call last\)|\bpanicked at\b|goroutine \d+ \[|\n[ \t]+at [\w.$<>]+\("
@@ -166,7 +173,7 @@ def error_message_is_clean(x: Exchange, terms: Terms) -> Findings:
     """
     if not _of_the_operation(x, terms) or not x.content:
         return
-    message = error_text(x)[:20_000]
+    message = _message(x)[:20_000]
     text = x.content[:20_000].decode("utf-8", "replace")
     sent = x.case.content.decode("utf-8", "replace")
     for what, pattern in STACK.items():

@@ -33,7 +33,11 @@ def counted(report: Any, name: str) -> int | None:
 def usage_is_owed(asked: Asked, terms: Terms) -> bool:
     """Due where the contract has every such reply carry usage; an optional member cannot be provoked."""
     if asked.stream:
-        return asked.include_usage or terms.contract.says("usage_chunk_is_sent", "unasked") is True
+        says = terms.contract.says
+        return asked.include_usage or True in (
+            says("usage_chunk_is_sent", "unasked"),
+            says("usage_is_in_last_chunk", "unasked"),
+        )
     required = terms.contract.response.get("required", ())
     return isinstance(required, (list, tuple)) and "usage" in required
 
