@@ -12,7 +12,7 @@ from conformance.examples import choice, completion, example, group, plain, usag
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
 
-DRAWS = 8  # so many draws that all agree are no chance where the model has any choice
+DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
 
 

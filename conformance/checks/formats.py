@@ -29,7 +29,7 @@ _DECODER: Final = json.JSONDecoder()
 def wanted(asked: Asked) -> tuple[bool, Mapping[str, Any] | None]:
     """Whether JSON is asked for, and the schema that it should fit, if one is named."""
     told = asked.get("response_format")
-    if not isinstance(told, Mapping) or told.get("type") not in {"json_object", "json_schema"}:
+    if not isinstance(told, Mapping) or told.get("type") not in ("json_object", "json_schema"):
         return False, None
     inner = told.get("json_schema")
     schema = inner.get("schema") if isinstance(inner, Mapping) else told.get("schema")

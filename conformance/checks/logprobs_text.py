@@ -184,6 +184,8 @@ def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
     Fix: count usage and log probabilities from the same list of tokens.
     """
     asked = terms.asked(x)
+    if asked.logprobs is None:
+        return
     told, prompt = counted(x, "completion_tokens"), counted(x, "prompt_tokens")
     found = list(scored(x))
     complete = len(found) == asked.choices == len(x.choices)

@@ -25,6 +25,7 @@ from conformance.texts import is_plain
 ROUNDING = 1e-3  # rounded and 16-bit values may come out a little above 0
 MASS = 1.02  # so many roundings add up to less than this
 NOISE = 0.2  # two evaluations of one step differ by less on real hardware
+COLD = 0.01  # no token that is noticeably worse than the best has any chance below
 CLEAR = 8  # this many tokens that are all certain are no chance
 
 TWO = {"logprobs": 2}
@@ -192,7 +193,7 @@ def top_logprobs_are_plausible(x: Exchange, terms: Terms) -> Findings:
     Fix: normalise over the whole vocabulary, at the very step that chose the token.
     """
     asked = terms.asked(x)
-    greedy = asked.greedy and not asked.echo and not shaped(asked)
+    greedy = asked.number("temperature", 1) <= COLD and not asked.echo and not shaped(asked)
     for found, lists in scored(x):
         tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
         seen = 0

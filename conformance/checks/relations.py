@@ -186,8 +186,10 @@ def choices_agree_when_greedy(group: Group, terms: Terms) -> Findings:
         yield problem
         return
     greedy = all(terms.asked(x).greedy for role in ("one", "many") for x in members(group, role))
-    alone = [texts(x).get(0, "") for x in members(group, "one")]
     for index in members(group, "many")[0].choices:
+        alone = [text for x in members(group, "one") if (text := _same_prompt(x, index, group, terms)) is not None]
+        if not alone:
+            continue
         found = [texts(x)[index] for x in members(group, "many") if index in x.choices]
         case = members(group, "many")[0].case.id
         if not any((*alone, *found)):
@@ -195,6 +197,12 @@ def choices_agree_when_greedy(group: Group, terms: Terms) -> Findings:
             continue
         finding = weigh(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case)
         yield finding if greedy or isinstance(finding, Held) else Unclear("texts may differ above temperature 0")
+
+
+def _same_prompt(x: Exchange, index: int, group: Group, terms: Terms) -> str | None:
+    """The text that answers alone the prompt which a choice of many answers."""
+    place = index // terms.asked(members(group, "many")[0]).n
+    return texts(x).get(place * terms.asked(x).n)
 
 
 @check(

@@ -102,6 +102,7 @@ def max_tokens_zero(x: Exchange, terms: Terms) -> Findings:
     "tokens",
     Scope.GROUP,
     group="default",
+    due=lambda asked, _: asked.raw("max_tokens") is MISSING,
     good=lambda: example(_default(16)),
     bad=lambda: example(_default(64)),
 )

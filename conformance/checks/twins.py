@@ -126,6 +126,9 @@ def twin_finish_agrees(group: Group, terms: Terms) -> Findings:
     "relations",
     Scope.GROUP,
     group="twin",
+    due=lambda asked, terms: (
+        asked.stream and (asked.include_usage or "stream_options" not in terms.contract.parameters)
+    ),
     good=lambda: example(twin(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage()))),
     bad=lambda: (
         example(twin(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage(5, 4))))
@@ -165,6 +168,7 @@ def _wording(x: Exchange) -> tuple[object, ...]:
     "relations",
     Scope.GROUP,
     group="twin",
+    due=lambda asked, _: asked.logprobs is not None and asked.max_tokens != 0,
     good=lambda: example(_scored([-0.25, -0.5], [-0.25, -0.49])),
     bad=lambda: example(_scored([-0.25, -0.5], [-0.25, -3.5])) + example(_scored([-0.25, -0.5], None)),
 )

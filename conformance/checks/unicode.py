@@ -18,6 +18,7 @@ HALVES = ("a \ud83c", "\udf31 b")
     "unicode",
     Scope.GROUP,
     group="twin",
+    due=None,
     good=lambda: example(_planted("a ", PLANT[2:])),
     bad=lambda: example(_planted("a \ufffd", "\ufffd b")),
 )
