@@ -22,7 +22,7 @@ class Budget:
     seconds: float | None = None
 
 
-PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "full": Budget(800, 25_000)}
+PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "full": Budget(800, 25_000, 60_000)}
 """What a profile may cost where nothing else is said."""
 
 

@@ -16,25 +16,33 @@ from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from conformance.runner import Run
-    from conformance.transport import Target, Watcher
+    from conformance.transport import Patience, Target, Watcher
 
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
 
 
 def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
-    """Make one run. SettingsError says what to change; everything a target can do wrong ends in the Run."""
+    """Make one run. A SettingsError says what to change; everything a target can do wrong ends in the Run."""
     from conformance import planning
     from conformance.recording import RecordingError
     from conformance.runner import ResumeError, run
-    from conformance.transport import Pace, Patience
+    from conformance.transport import Pace
     from conformance.transport.sending import UNWATCHED
 
-    contract = load(settings)
+    contract = check(settings)
     kept = selected(settings, contract)
     with target(settings, contract) as (where, model):
         plan = planning.waves(
-            contract, model=model, profile=settings.profile, seed=settings.seed, budget=settings.budget
+            contract,
+            model=model,
+            profile=settings.profile,
+            seed=settings.seed,
+            budget=settings.budget,
+            claims=settings.claims,
+            hostile=settings.hostile,
+            select=settings.select,
+            has_key=bool(where.key),
         )
         try:
             made = run(
@@ -47,7 +55,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
                 seed=settings.seed,
                 budget=settings.budget,
                 claims=settings.claims,
-                patience=Patience(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout)),
+                patience=patience(settings),
                 pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recorded(settings),
                 resume=settings.resume,
@@ -56,6 +64,21 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
         except (ResumeError, RecordingError) as error:
             raise SettingsError(str(error)) from None
     return replace(made, verdicts=tuple(one for one in made.verdicts if one.requirement.id in kept))
+
+
+def check(settings: Settings) -> Contract:
+    """Everything that can be wrong with settings is found here, before anything is sent or written."""
+    from conformance import planning
+
+    contract = load(settings)
+    selected(settings, contract)
+    if settings.base_url:
+        given(settings, contract)
+    try:
+        planning.setting(contract, settings.model, settings.profile, settings.seed, settings.claims)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    return contract
 
 
 def load(settings: Settings) -> Contract:
@@ -89,9 +112,7 @@ def target(settings: Settings, contract: Contract) -> Iterator[tuple[Target, str
     from conformance.transport import Target
 
     if settings.base_url:
-        if not settings.model:
-            raise SettingsError("no model is named; give --model NAME, as the target calls it")
-        yield _given(settings, contract), settings.model
+        yield given(settings, contract), settings.model
         return
     from conformance.reference import Reference, serve
 
@@ -101,9 +122,12 @@ def target(settings: Settings, contract: Contract) -> Iterator[tuple[Target, str
         yield Target(base_url, contract.path, key, settings.headers, settings.query), model
 
 
-def _given(settings: Settings, contract: Contract) -> Target:
+def given(settings: Settings, contract: Contract) -> Target:
+    """The target that the settings name."""
     from conformance.transport import Target
 
+    if not settings.model:
+        raise SettingsError("no model is named; give --model NAME, as the target calls it")
     where = (settings.base_url, contract.path, settings.key, settings.headers, settings.query, settings.proxy_from_env)
     try:
         return Target(*where)
@@ -114,3 +138,10 @@ def _given(settings: Settings, contract: Contract) -> Target:
 def recorded(settings: Settings) -> Path:
     """Where the exchanges of a target are kept."""
     return settings.folder / RECORDING
+
+
+def patience(settings: Settings) -> Patience:
+    """The time-outs that follow from the one that is set."""
+    from conformance.transport import Patience
+
+    return Patience(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout))

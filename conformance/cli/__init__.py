@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _guarded(arguments: list[str], *, debug: bool) -> int:
     try:
         called = next((one for one in arguments if not one.startswith("-")), None)
-        code: Any = commands(called).main(arguments, prog_name="conformance", standalone_mode=False)
+        code: Any = commands(called).main(arguments, prog_name="conformance", standalone_mode=False, obj=debug)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return MISUSED

@@ -70,10 +70,11 @@ def _cases(chosen: Settings, contract: Contract) -> Iterator[RequestCase]:
 
 async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
     from conformance.budget import Account, Budget
-    from conformance.transport import Patience, Sender
+    from conformance.launch import patience
+    from conformance.transport import Sender
 
-    patience = Patience(first_byte=chosen.timeout, whole=max(180.0, 2 * chosen.timeout), retries=0)
-    async with Sender(where, Account(Budget()), patience=patience) as sender:
+    once = replace(patience(chosen), retries=0)
+    async with Sender(where, Account(Budget()), patience=once) as sender:
         (exchange,) = await sender.send(Wave("send", (case,)))
     return exchange
 
