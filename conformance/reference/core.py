@@ -239,7 +239,7 @@ def _order(call: Call, prompt: Prompt) -> Order:
         sampling=wish.sampling,
         roped=unlimited,
         stops=wish.stops,
-        keep_stop=provider.contract.says("stop_text_is_as_promised", "text") == "included",
+        keep_stop=wish.keep_stop,
         suffix=wish.suffix,
         script=_script(provider, wish),
         alternatives=None if wish.logprobs is None else wish.logprobs + provider.settings.one_more_alternative,

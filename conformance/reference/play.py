@@ -11,7 +11,6 @@ from conformance.reference.message import Request, Response
 from conformance.transport.pace import RETRIED, Patience
 
 OVERHEAD = 0.0005
-STARTED = 1_700_000_000.0
 PATIENCE = 30.0
 
 
@@ -44,13 +43,13 @@ def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
 
 def _asked(provider: Reference, case: RequestCase, one: Request) -> Exchange:
     """Ask until there is an answer that the transport would not try again for, or its patience is at an end."""
-    attempts = [_attempt(case, respond(provider, one))]
+    attempts = [_attempt(case, respond(provider, one), provider.now())]
     while attempts[-1].status in {None, *RETRIED} and len(attempts) <= Patience().retries:
-        attempts.append(_attempt(case, respond(provider, one)))
+        attempts.append(_attempt(case, respond(provider, one), provider.now()))
     return Exchange(case, tuple(attempts))
 
 
-def _attempt(case: RequestCase, response: Response) -> Attempt:
+def _attempt(case: RequestCase, response: Response, now: float) -> Attempt:
     at, pieces = 0.0, []
     for portion in response.portions:
         at += portion.delay + OVERHEAD
@@ -63,4 +62,4 @@ def _attempt(case: RequestCase, response: Response) -> Attempt:
         at, error = at + PATIENCE, f"nothing came for {PATIENCE:g} s"
     elif ending is Ending.TRUNCATED:
         error = "the connection was closed before the content was complete"
-    return Attempt(STARTED, response.status, response.headers, tuple(pieces), ending, error, at)
+    return Attempt(now, response.status, response.headers, tuple(pieces), ending, error, at)

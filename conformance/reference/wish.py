@@ -38,6 +38,7 @@ class Wish:
     logprobs: int | None = None
     echo: bool = False
     stops: tuple[str, ...] = ()
+    keep_stop: bool = False
     suffix: str = ""
     seed: int | None = None
     stream: bool = False
@@ -72,6 +73,7 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
         logprobs=max(_whole(asked, "logprobs", 0), 0) if _is_number(logprobs) else None,
         echo=asked.echo,
         stops=asked.stops,
+        keep_stop=contract.says("stop_text_is_as_promised", "text") == "included",
         suffix=suffix if isinstance(suffix := asked.get("suffix"), str) else "",
         seed=int(seed) if _is_number(seed) and abs(seed) < float("inf") else None,
         stream=asked.stream,

@@ -1,4 +1,4 @@
-"""Requests that the contract forbids are let in, and such as it allows are turned away."""
+"""Requests that the contract forbids are let in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from conformance.model import Contract, Edge
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import asked, over
 from conformance.reference.fault import fault
-from conformance.reference.message import Problem, Refusal
-from conformance.strictjson import MISSING
+from conformance.reference.message import Refusal
 
 CHECK = "invalid_is_refused"
 # Whoever lets an invalid request in on one channel, or at all, answers it with something.
@@ -20,7 +19,8 @@ NUMBERS = ("temperature", "top_p", "top_k", "min_p", "n", "best_of", "logprobs",
            "frequency_penalty", "repetition_penalty")  # fmt: skip
 
 
-def _number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a member is a JSON number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -44,12 +44,12 @@ def closed(contract: Contract, name: str) -> bool:
 
 def _above(call: Call, name: str) -> bool:
     limit, value = call.reference.contract.limit(name), asked(call, name)
-    return limit is not None and limit.high is not None and _number(value) and value > limit.high
+    return limit is not None and limit.high is not None and is_number(value) and value > limit.high
 
 
 def _below(call: Call, name: str) -> bool:
     limit, value = call.reference.contract.limit(name), asked(call, name)
-    return limit is not None and limit.low is not None and _number(value) and value < limit.low
+    return limit is not None and limit.low is not None and is_number(value) and value < limit.low
 
 
 @fault(
@@ -108,7 +108,7 @@ def five_stops_are_accepted(refusal: Refusal | None, call: Call, name: str) -> R
 def strong_bias_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A bias beyond 100 is let in."""
     bias = asked(call, name)
-    strong = isinstance(bias, Mapping) and all(_number(value) for value in bias.values())
+    strong = isinstance(bias, Mapping) and all(is_number(value) for value in bias.values())
     return over(refusal, name) if strong else refusal
 
 
@@ -147,7 +147,7 @@ def strong_bias_is_accepted(refusal: Refusal | None, call: Call, name: str) -> R
 def other_type_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A `{name}` of another type is let in."""
     value = asked(call, name)
-    return refusal if value is None or (_number(value) and _by_range(refusal, name)) else over(refusal, name)
+    return refusal if value is None or (is_number(value) and _by_range(refusal, name)) else over(refusal, name)
 
 
 def _by_range(refusal: Refusal | None, name: str) -> bool:
@@ -186,7 +186,7 @@ def values_are_clamped(body: Any, call: Call, name: str) -> Any:
     """A `{name}` beyond its range is moved to the nearest allowed value without a word."""
     limit = call.reference.contract.limit(name)
     value: Any = body.get(name) if isinstance(body, dict) else None
-    if limit is None or limit.high is None or not _number(value) or value <= limit.high:
+    if limit is None or limit.high is None or not is_number(value) or value <= limit.high:
         return body
     return {**body, name: int(limit.high) if isinstance(value, int) else limit.high}
 
@@ -211,12 +211,9 @@ def required_member_may_be_missing(refusal: Refusal | None, call: Call, name: st
     CHECK,
     also=LETS_IN,
     each=("best_of", "stream_options"),
-    fits=lambda contract, name: any(
-        row.id.startswith("combination") or name in str(row.params.get("combination", "")) or _combined(contract, name)
-        for row in contract.requirements
-    ),
+    fits=lambda contract, name: _combined(contract, name),
 )
-def combination_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
+def excluded_combination_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A `{name}` beside members that exclude it is let in."""
     if refusal is None or asked(call, name) is None:
         return refusal
@@ -230,181 +227,3 @@ def _combined(contract: Contract, name: str) -> bool:
         for one in contract.combinations
         if one.validity == "invalid"
     )
-
-
-def _refused(message: str, param: str) -> Refusal:
-    return Refusal(400, (Problem(message, param),))
-
-
-ACCEPTS = "valid_is_accepted"
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    each=("temperature", "top_p", "n", "logprobs", "presence_penalty", "frequency_penalty", "best_of", "min_p"),
-    fits=closed,
-    also=("narrow_sampling_is_greedy", "choices_are_complete"),
-)
-def highest_value_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
-    """The highest documented `{name}` is turned away: a `<` stands where `<=` was meant."""
-    limit, value = call.reference.contract.limit(name), asked(call, name)
-    equal = limit is not None and _number(value) and value == limit.high
-    return refusal or (_refused(f"{name} must be less than {value}", name) if equal else None)
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    also=("null_is_absent",),
-    imitates="Null stop sequences were refused.",
-    each=(
-        "max_tokens",
-        "temperature",
-        "top_p",
-        "n",
-        "stop",
-        "logprobs",
-        "logit_bias",
-        "stream",
-        "echo",
-        "seed",
-        "suffix",
-        "best_of",
-        "stream_options",
-        "presence_penalty",
-        "frequency_penalty",
-        "response_format",
-    ),
-    fits=lambda contract, name: contract.parameters[name].nullable,
-)
-def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
-    """A `{name}` of null is turned away."""
-    told = isinstance(call.body, dict) and call.body.get(name, MISSING) is None
-    return refusal or (_refused(f"{name} may not be null", name) if told else None)
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    each=(
-        "max_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "n",
-        "best_of",
-        "stop",
-        "logprobs",
-        "logit_bias",
-        "stream",
-        "echo",
-        "seed",
-        "suffix",
-        "user",
-        "stream_options",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "response_format",
-        "metadata",
-        "extra_body",
-        "service_tier",
-        "ignore_eos",
-        "mirostat_lr",
-        "mirostat_target",
-        "context_length_exceeded_behavior",
-        "models",
-        "images",
-    ),
-)
-def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
-    """A documented parameter, `{name}`, is turned away as unknown."""
-    return refusal or (_refused(f"{name} is not permitted", name) if asked(call, name) is not None else None)
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    needs=("n",),
-    imitates="Several choices at temperature 0 were refused.",
-    only=lambda call: call.wish.n > 1 and call.wish.sampling.temperature == 0,
-    also=("choices_agree_when_greedy", "choices_are_complete", "twin_choices_agree"),
-)
-def several_greedy_choices_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """n above 1 at temperature 0 is turned away."""
-    return refusal or _refused("n must be 1 when temperature is 0", "n")
-
-
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: isinstance(asked(call, "stop"), list), needs=("stop",))
-def list_of_stops_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """Stop sequences in a list are turned away."""
-    return refusal or _refused("stop must be a string", "stop")
-
-
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: isinstance(asked(call, "stop"), str), needs=("stop",))
-def single_stop_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A stop sequence that is not in a list is turned away."""
-    return refusal or _refused("stop must be a list", "stop")
-
-
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: any(one.given_as_tokens for one in call.wish.prompts))
-def token_prompts_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A prompt of token ids is turned away."""
-    return refusal or _refused("prompt must be a string", "prompt")
-
-
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: len(call.wish.prompts) > 1)
-def batches_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """More than one prompt is turned away."""
-    return refusal or _refused("only one prompt is supported", "prompt")
-
-
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: call.streamed and len(call.wish.prompts) > 1)
-def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """More than one prompt is turned away where a stream is asked for."""
-    return refusal or _refused("streaming supports one prompt", "prompt")
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    only=lambda call: call.wish.echo and call.wish.logprobs is not None and call.streamed,
-    needs=("echo", "logprobs"),
-    imitates="One cell of echo, logprobs and stream was refused.",
-)
-def echo_with_logprobs_is_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """Echo and logprobs together are turned away where a stream is asked for."""
-    return refusal or _refused("echo with logprobs is not supported when streaming", "echo")
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    only=lambda call: call.wish.max_tokens == 0,
-    needs=("max_tokens",),
-    also=("echo_of_zero_tokens", "max_tokens_zero"),
-)
-def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A `max_tokens` of 0 is turned away, where 0 is documented."""
-    return refusal or _refused("max_tokens must be positive", "max_tokens")
-
-
-@fault(
-    Stage.REFUSAL,
-    ACCEPTS,
-    only=lambda call: call.wish.logprobs == 0,
-    needs=("logprobs",),
-    also=("zero_logprobs_means_sampled_only",),
-)
-def zero_logprobs_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """`logprobs: 0` is turned away."""
-    return refusal or _refused("logprobs must be positive", "logprobs")
-
-
-@fault(Stage.REFUSAL, ACCEPTS, fits=lambda contract: contract.unknown_fields == "valid")
-def unknown_members_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A member that the document does not name is turned away, where the document allows any."""
-    unknown = call.body.keys() - call.reference.contract.parameters.keys() if isinstance(call.body, dict) else ()
-    return refusal or (_refused(f"{min(unknown)} is not permitted", min(unknown)) if unknown else None)

@@ -93,9 +93,6 @@ def _nothing(call: Call) -> bytes:
 def body_is_read_from_a_list(request: Request, call: Call) -> Request:
     """A body that is a list counts as its first member, or as an empty prompt."""
     return replace(request, body=_nothing(call)) if request.body.lstrip()[:1] == b"[" else request
-    if body[:1] == b"["
-        else request
-    )
 
 
 @fault(Stage.REFUSAL, CHECK, imitates="A model that does not exist was answered by another one.", needs=("model",))

@@ -85,11 +85,11 @@ def bias_is_500(response: Response, call: Call) -> Response:
     Stage.RESPONSE,
     "no_server_error",
     also=ACCEPTS,
-    only=lambda call: call.streamed and call.wish.max_tokens is None or "max_tokens" not in (call.body or {}),
+    only=lambda call: call.streamed and asked(call, "max_tokens") is None,
     imitates="A stream without max_tokens failed an assertion.",
 )
 def absent_limit_is_500(response: Response, call: Call) -> Response:
-    """A request without max_tokens makes the server fail."""
+    """A stream without max_tokens makes the server fail."""
     return _failed(response)
 
 

@@ -1,0 +1,188 @@
+"""Requests that the contract allows are turned away."""
+
+from __future__ import annotations
+
+from conformance.reference.alter import Call, Stage
+from conformance.reference.bending import asked
+from conformance.reference.fault import fault
+from conformance.reference.faults.limits import closed, is_number
+from conformance.reference.message import Problem, Refusal
+from conformance.strictjson import MISSING
+
+
+def _refused(message: str, param: str) -> Refusal:
+    return Refusal(400, (Problem(message, param),))
+
+
+ACCEPTS = "valid_is_accepted"
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    each=("temperature", "top_p", "n", "logprobs", "presence_penalty", "frequency_penalty", "best_of", "min_p"),
+    fits=closed,
+    also=("narrow_sampling_is_greedy", "choices_are_complete"),
+)
+def highest_value_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
+    """The highest documented `{name}` is turned away: a `<` stands where `<=` was meant."""
+    limit, value = call.reference.contract.limit(name), asked(call, name)
+    equal = limit is not None and is_number(value) and value == limit.high
+    return refusal or (_refused(f"{name} must be less than {value}", name) if equal else None)
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    also=("null_is_absent",),
+    imitates="Null stop sequences were refused.",
+    each=(
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "n",
+        "stop",
+        "logprobs",
+        "logit_bias",
+        "stream",
+        "echo",
+        "seed",
+        "suffix",
+        "best_of",
+        "stream_options",
+        "presence_penalty",
+        "frequency_penalty",
+        "response_format",
+    ),
+    fits=lambda contract, name: contract.parameters[name].nullable,
+)
+def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
+    """A `{name}` of null is turned away."""
+    told = isinstance(call.body, dict) and call.body.get(name, MISSING) is None
+    return refusal or (_refused(f"{name} may not be null", name) if told else None)
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    each=(
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "n",
+        "best_of",
+        "stop",
+        "logprobs",
+        "logit_bias",
+        "stream",
+        "echo",
+        "seed",
+        "suffix",
+        "user",
+        "stream_options",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "response_format",
+        "metadata",
+        "extra_body",
+        "service_tier",
+        "ignore_eos",
+        "mirostat_lr",
+        "mirostat_target",
+        "context_length_exceeded_behavior",
+        "models",
+        "images",
+    ),
+)
+def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
+    """A documented parameter, `{name}`, is turned away as unknown."""
+    return refusal or (_refused(f"{name} is not permitted", name) if asked(call, name) is not None else None)
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    needs=("n",),
+    imitates="Several choices at temperature 0 were refused.",
+    only=lambda call: call.wish.n > 1 and call.wish.sampling.temperature == 0,
+    also=("choices_agree_when_greedy", "choices_are_complete", "twin_choices_agree"),
+)
+def several_greedy_choices_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """n above 1 at temperature 0 is turned away."""
+    return refusal or _refused("n must be 1 when temperature is 0", "n")
+
+
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: isinstance(asked(call, "stop"), list), needs=("stop",))
+def list_of_stops_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """Stop sequences in a list are turned away."""
+    return refusal or _refused("stop must be a string", "stop")
+
+
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: isinstance(asked(call, "stop"), str), needs=("stop",))
+def single_stop_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """A stop sequence that is not in a list is turned away."""
+    return refusal or _refused("stop must be a list", "stop")
+
+
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: any(one.given_as_tokens for one in call.wish.prompts))
+def token_prompts_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """A prompt of token ids is turned away."""
+    return refusal or _refused("prompt must be a string", "prompt")
+
+
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: len(call.wish.prompts) > 1)
+def batches_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """More than one prompt is turned away."""
+    return refusal or _refused("only one prompt is supported", "prompt")
+
+
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: call.streamed and len(call.wish.prompts) > 1)
+def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """More than one prompt is turned away where a stream is asked for."""
+    return refusal or _refused("streaming supports one prompt", "prompt")
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    only=lambda call: call.wish.echo and call.wish.logprobs is not None and call.streamed,
+    needs=("echo", "logprobs"),
+    imitates="One cell of echo, logprobs and stream was refused.",
+)
+def echo_with_logprobs_is_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """Echo and logprobs together are turned away where a stream is asked for."""
+    return refusal or _refused("echo with logprobs is not supported when streaming", "echo")
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    only=lambda call: call.wish.max_tokens == 0,
+    needs=("max_tokens",),
+    also=("echo_of_zero_tokens", "max_tokens_zero"),
+)
+def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """A `max_tokens` of 0 is turned away, where 0 is documented."""
+    return refusal or _refused("max_tokens must be positive", "max_tokens")
+
+
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    only=lambda call: call.wish.logprobs == 0,
+    needs=("logprobs",),
+    also=("zero_logprobs_means_sampled_only",),
+)
+def zero_logprobs_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """`logprobs: 0` is turned away."""
+    return refusal or _refused("logprobs must be positive", "logprobs")
+
+
+@fault(Stage.REFUSAL, ACCEPTS, fits=lambda contract: contract.unknown_fields == "valid")
+def unknown_members_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """A member that the document does not name is turned away, where the document allows any."""
+    unknown = call.body.keys() - call.reference.contract.parameters.keys() if isinstance(call.body, dict) else ()
+    return refusal or (_refused(f"{min(unknown)} is not permitted", min(unknown)) if unknown else None)
