@@ -73,10 +73,11 @@ def response_rows(
     whole = {"plain": "the body", "chunk": "each chunk", "error": f"the body of a {status}"}[channel]
     base = {"channel": channel, **({"status": status} if status else {})}
     for field in fields(schema):
+        due = field.sure and not status  # a client cannot choose the status of a refusal
         name = f"{prefix}.{field.path}".replace("plain.", "response.", 1)
         here = Source(source.at + field.at, source.page)
         if field.required:
-            params = {**base, "path": field.path, "keyword": "required", "expected": True, "due": field.sure}
+            params = {**base, "path": field.path, "keyword": "required", "expected": True, "due": due}
             promise = f"In {whole}, `{field.path}` is there."
             yield Requirement(f"{name}.required", check, level, layer, promise, here, params=params)
         for keyword, expected in keywords(field.schema):
@@ -87,7 +88,7 @@ def response_rows(
                 mild = level if level is Level.MAY else Level.SHOULD
                 yield Requirement(f"{name}.nullable", check, mild, layer, promise, here, params=params)
                 expected = sorted({*expected, "null"})
-            params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": field.sure}
+            params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": due}
             promise = f"In {whole}, `{field.path}` {_says(keyword, expected)}."
             yield Requirement(f"{name}.{keyword.lower()}", check, level, layer, promise, here, params=params)
 

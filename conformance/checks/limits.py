@@ -45,8 +45,11 @@ def valid_is_accepted(group: Group, terms: Terms) -> Findings:
     """
     control, missing = open_control(group)
     probes = group.all("probe")
+    if not probes and any(accepted(x) for x in group.all("joint")):
+        yield Held(label(group))  # accepted in company: it speaks for each value; refused, it would speak for none
+        return
     if control is None or not probes:
-        yield Unclear(missing or f"{label(group)}: not sent")
+        yield Unclear(missing or f"{label(group)}: not sent alone")
         return
     taken = [x for x in probes if accepted(x)]
     turned_down = [x for x in probes if denied(x, control)]
