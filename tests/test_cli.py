@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -327,3 +328,56 @@ def test_a_key_variable_that_is_named_must_be_set(monkeypatch):
     assert settings("p", {}).key == ""
     monkeypatch.setenv("CONFORMANCE_API_KEY", f" {KEY}\n")
     assert settings("p", {}).key == KEY
+
+
+# Interrupted
+
+
+def started(*arguments):
+    code = "from conformance.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for_attempts(path, number):
+    deadline = time.monotonic() + 30
+    while not path.exists() or path.read_bytes().count(b'"record":"attempt"') < number:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_in_the_middle_leaves_a_partial_report_and_exit_code_3(number):
+    with serving(hostile.slow(0.15, says())) as server:
+        running = started("run", "openai", "--base-url", server.base_url, "--model", "m", "--concurrency", "2")
+        wait_for_attempts(Path("reports/openai/exchanges.ndjson"), 4)
+        running.send_signal(number)
+        out, err = running.communicate(timeout=30)
+    assert running.returncode in {1, 3}, out + err  # this target may have broken something by then
+    assert "Traceback" not in out + err
+    assert "interrupted before the end" in out
+    results = json.loads(Path("reports/openai/results.json").read_text())
+    assert "interrupted" in results["incomplete"][0]
+    assert Path("reports/openai/report.html").stat().st_size > 10_000
+    assert recording.read(Path("reports/openai/exchanges.ndjson")).footer is not None
+
+
+def test_a_run_that_was_killed_goes_on_and_sends_nothing_twice():
+    path = Path("reports/openai/exchanges.ndjson")
+    with serving(hostile.slow(0.05, says())) as server:
+        arguments = ("run", "openai", "--base-url", server.base_url, "--model", "m", "--concurrency", "2")
+        running = started(*arguments)
+        wait_for_attempts(path, 10)
+        running.kill()
+        running.communicate(timeout=30)
+        before = recording.read(path)
+        assert before.footer is None
+        came = len(server.requests)
+        resumed = started(*arguments, "--resume")
+        out, err = resumed.communicate(timeout=60)
+    assert "Traceback" not in out + err
+    found = recording.read(path)
+    assert found.footer is not None
+    assert found.exchanges[: len(before.exchanges)] == before.exchanges
+    assert len(server.requests) - came == sum(len(tried) for tried in found.attempts.values()) - len(before.attempts)
