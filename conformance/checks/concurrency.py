@@ -63,15 +63,17 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], terms: Ter
         if text == found and text not in mine and any(found.values()):
             told_text = f"the text is {observed}, that of request {place} of the burst"
             return Violation(f"{told_text}; expected {expected} as alone", "", x.case.id)
+    lost = not any(found.values()) and all(any(one.values()) for one in mine)
     strange = _strange(x, found, mine, foreign, terms)
-    if not strange:
+    if not strange and not lost:
         return Unclear(f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others")
     if len(own) < ENOUGH:
-        reason = f"{show(strange)} of another request is in {observed}, expected {expected}"
+        reason = f"the text is {observed} in a burst, {expected} alone"
         return Unclear(f"{reason}; {ENOUGH} replies alone would tell", repeat=True)
     if constant(mine):
-        message = f"the text is {observed} with {show(strange)} of another request of the burst"
-        return Violation(f"{message}; expected {expected} as each time alone", "", x.case.id)
+        whose = f" with {show(strange)} of another request of the burst" if strange else ""
+        message = f"the text is {observed}{whose}; expected {expected} as each time alone"
+        return Violation(message, "", x.case.id)
     return Unclear("the target is not deterministic: the text differs between replies to one request")
 
 

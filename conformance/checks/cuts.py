@@ -35,6 +35,7 @@ class Cut:
     text: str
     finish: str | None
     matches: tuple[Match, ...]
+    stops: tuple[str, ...]
     at: str
     case: str
 
@@ -45,7 +46,8 @@ class Cut:
             kept = self.whole.startswith(self.text) and match.start <= len(self.text) <= match.end
             beyond = self.text[match.end :]
             over = self.text.startswith(self.whole[: match.end]) and ends_inside_a_token(beyond)
-            if kept or (beyond and over):
+            ignored = self.text == self.whole and self.finish == self.whole_finish != "stop"
+            if kept or (beyond and over and not ignored):
                 return match
         return None
 
@@ -66,8 +68,9 @@ def cuts(group: Group, terms: Terms) -> Iterator[Cut | Unclear]:
             if model is None or whole is None or text is None:
                 continue
             matches = tuple(_first(whole, asked.stops))
-            if matches:
-                yield Cut(whole, model.finish_reason, text, found.finish_reason, matches, found.at, x.case.id)
+            if matches or text != whole:
+                ends = (model.finish_reason, text, found.finish_reason)
+                yield Cut(whole, *ends, matches, asked.stops, found.at, x.case.id)
             else:
                 yield Unclear("no stop sequence occurs in the text without it")
 
@@ -106,10 +109,10 @@ def stop_cuts_earliest(group: Group, terms: Terms) -> Findings:
         if isinstance(cut, Unclear):
             yield cut
             continue
-        match = cut.matches[0]
+        match = cut.matches[0] if cut.matches else Match(len(cut.whole), len(cut.whole), "")
         if cut.made or _leaks(cut):
             yield Held(cut.at)
-        elif cut.text.startswith(cut.whole[: match.end]):
+        elif cut.matches and cut.text.startswith(cut.whole[: match.end]):
             told = f"the text goes on after {show(match.stop)}: {show(cut.text[match.start :])}"
             yield Violation(f"{told}; expected it to end there", cut.at, cut.case)
         else:
@@ -151,7 +154,8 @@ def no_partial_stop_leaks(group: Group, terms: Terms) -> Findings:
             continue
         left = _leaks(cut)
         if left:
-            told = f"the text ends with {show(left)}, a part of {show(cut.matches[0].stop)}"
+            stop = next(stop for stop in cut.stops if left in stop)
+            told = f"the text ends with {show(left)}, a part of {show(stop)}"
             yield Violation(f"{told}; expected all of the stop sequence or nothing", cut.at, cut.case)
         elif cut.made:
             yield Held(cut.at)
@@ -161,15 +165,17 @@ def _leaks(cut: Cut) -> str:
     """The part of a stop sequence that the text ends with, where it ended because of it."""
     if not cut.whole.startswith(cut.text):
         return ""
+    if any(len(cut.text) in {match.start, match.end} for match in cut.matches):
+        return ""
     for match in cut.matches:
         if match.start < len(cut.text) < match.end:
             return cut.text[match.start :]
-    if cut.finish != "stop" or len(cut.text) >= cut.matches[0].start:
+    if cut.made or cut.finish != "stop" or len(cut.text) == len(cut.whole):
         return ""
-    for match in cut.matches:  # it stopped where only the beginning of the sequence stands
-        for size in range(len(match.stop) - 1, 1, -1):
-            if cut.text.endswith(match.stop[:size]):
-                return match.stop[:size]
+    for stop in cut.stops:  # it stopped where only the beginning of the sequence stands
+        for size in range(len(stop) - 1, 1, -1):
+            if cut.text.endswith(stop[:size]):
+                return stop[:size]
     return ""
 
 

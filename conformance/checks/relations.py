@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.agreement import (
     ENOUGH,
+    View,
     compare,
     constant,
     contrast,
@@ -109,12 +110,14 @@ def batch_is_singles(group: Group, terms: Terms) -> Findings:
             yield problem
             continue
 
-        def part(x: Exchange, place: int = place) -> Mapping[int, str]:
-            n, found = terms.asked(x).n, texts(x)
-            start = place * n if len(terms.asked(x).prompts) > 1 else 0
-            return {index - start: text for index, text in found.items() if start <= index < start + n}
+        for view, noun in ((texts, "text"), (finishes, "finish_reason")):
 
-        yield from compare(group, (role, "batch"), part, f"text of prompt {place}", terms)
+            def part(x: Exchange, place: int = place, view: View = view) -> Mapping[int, object]:
+                n, found = terms.asked(x).n, view(x)
+                start = place * n if len(terms.asked(x).prompts) > 1 else 0
+                return {index - start: value for index, value in found.items() if start <= index < start + n}
+
+            yield from compare(group, (role, "batch"), part, f"{noun} of prompt {place}", terms)
 
 
 @check(

@@ -15,8 +15,8 @@ STOP = {"stop": ["DE", "HI"], "prompt": "ABC"}
 
 
 def owes_absence(asked: Asked, terms: Terms) -> bool:
-    """Due where stop sequences are asked for and the text must never hold them."""
-    return bool(asked.stops) and terms.get("text") == "excluded" and asked.max_tokens != 0
+    """Due where stop sequences are asked for and a text without them keeps the promise."""
+    return bool(asked.stops) and terms.get("text") != "included" and asked.max_tokens != 0
 
 
 def generated(asked: Asked, found: Choice) -> str | None:
@@ -58,14 +58,14 @@ def stop_text_is_as_promised(x: Exchange, terms: Terms) -> Findings:
             continue
         ends = [(text.find(stop) + len(stop), stop) for stop in asked.stops if stop in text]
         if not ends:
-            if rule == "excluded":
+            if rule != "included":
                 yield Held(found.at)
             continue
         end, stop = min(ends)
         if rule == "excluded":
             told = f"the text holds the stop sequence {show(stop)}: {show(text)}"
             yield Violation(f"{told}; expected it to end before", found.at)
-        elif ends_inside_a_token(text[end:]):
+        elif end == len(text) or (found.finish_reason == "stop" and ends_inside_a_token(text[end:])):
             yield Held(found.at)
         else:
             told = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"
