@@ -17,7 +17,7 @@ from conformance import __version__
 from conformance.budget import Account, Budget, Cost, reported
 from conformance.exchange import Attempt, Exchange
 from conformance.judge import Traffic, judge_all
-from conformance.model import Contract, RequestCase, Wave
+from conformance.model import Contract, RequestCase, Verdict, Wave
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.forms import case_out
 from conformance.runner.outcome import Endpoint, Run, totals
@@ -75,7 +75,7 @@ def run(
             asyncio.run(trip.make(patience, pace, seed))
         except KeyboardInterrupt:  # it came when nothing was awaited any more, or a second time
             trip.stop = INTERRUPTED
-        verdicts = judge_all(contract, trip.traffic)
+        verdicts = trip.verdicts()
         incomplete = trip.reasons()
         counts = totals(trip.exchanges)
         if recorder is not None:
@@ -137,6 +137,7 @@ class _Trip:
     unsent: dict[str, str] = field(default_factory=dict)
     earlier: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
     stop: str = ""
+    judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
     async def make(self, patience: Patience, pace: Pace, seed: int) -> None:
         """The whole conversation: the plan's waves, then what verdicts are in doubt about."""
@@ -168,7 +169,14 @@ class _Trip:
                     return
 
     def _doubts(self, room: int) -> tuple[Wave, ...]:
-        return repeats(judge_all(self.contract, self.traffic), self.waves, self.exchanges, room)
+        return repeats(self.verdicts(), self.waves, self.exchanges, room)
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What all that has come back shows; judged once for the same traffic."""
+        now = (len(self.planned), len(self.landed))
+        if self.judged is None or self.judged[0] != now:
+            self.judged = now, judge_all(self.contract, self.traffic)
+        return self.judged[1]
 
     async def _exchange(self, wave: Wave, sender: Sender) -> tuple[Exchange, ...]:
         """Send what is not known of a wave, the very first case ahead of all others."""
