@@ -9,22 +9,20 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from argparse import ArgumentError
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
-from pytest_html import extras
-from pytest_html.basereport import BaseReport
+from pytest_html import extras  # type: ignore[import-untyped]
+from pytest_html.basereport import BaseReport  # type: ignore[import-untyped]
 
-from conformance import launch
+from conformance import launch, plugin_options
 from conformance.model import Contract, Requirement
-from conformance.report import index, outputs, page, results, standing, terminal
+from conformance.plugin_options import arguments as arguments
+from conformance.report import dressing, index, outputs, results, standing, terminal
 from conformance.report.text import visible
-from conformance.settings import OPTIONS, Option, Settings, SettingsError, settings
+from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from conformance.runner import Run
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 Judged: TypeAlias = Callable[[str], tuple[str, str]]
 SUITE: Final = "conformance.suite.test_contract"
 KEPT: Final = frozenset({"Python", "Platform", "Packages"})
-COLUMNS: Final = ("area", "id", "level", "layer", "outcome", "promise", "examined", "source")
 
 
 class NotMet(UserWarning):
@@ -50,7 +47,6 @@ class Session:
     run: Run | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
     by_id: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    html: Any = None
 
 
 SESSION: Final = pytest.StashKey[Session]()
@@ -68,54 +64,29 @@ class Hooks:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Our own hooks."""
     pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("conformance", "conformance of a POST /completions endpoint")
-    group.addoption("--provider", dest="conformance_provider", metavar="NAME", help="Judge by this provider's contract.")
-    for option in OPTIONS:
-        group.addoption(f"--conformance-{option.name}", **_declared(option))
+    """`--provider`, and every option of `conformance run` under a prefix."""
+    plugin_options.add(parser.getgroup("conformance", "conformance of a POST /completions endpoint"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
-    """The command line's own names as well, where no plugin claims them: all have been loaded by now."""
-    group = parser.getgroup("conformance")
-    for option in OPTIONS:
-        with suppress(ValueError, ArgumentError):
-            group.addoption(f"--{option.name}", **_declared(option))
-
-
-def _declared(option: Option) -> dict[str, Any]:
-    declared: dict[str, Any] = {"dest": f"conformance_{option.key}", "help": option.help, "default": None}
-    if option.kind is bool:
-        return {**declared, "action": "store_true"}
-    shape = {"metavar": option.metavar} if option.metavar else {"choices": option.choices}
-    return {**declared, **shape, "type": option.kind, "action": "append" if option.many else "store"}
-
-
-def arguments(provider: str, given: Mapping[str, Any]) -> list[str]:
-    """The pytest arguments for a run with these options, by key as OPTIONS declares them."""
-    words = ["--pyargs", "conformance.suite", "-p", "conformance.plugin", f"--provider={provider}"]
-    for option in OPTIONS:
-        value = given.get(option.key)
-        if option.kind is bool:
-            words += [f"--conformance-{option.name}"] if value else []
-        else:
-            listed = value if option.many else [value]
-            words += [f"--conformance-{option.name}={one}" for one in listed or () if one is not None]
-    return words
+    """Short names come last: by now every plugin has been loaded and has its own."""
+    plugin_options.add_short(parser.getgroup("conformance"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    provider = config.option.conformance_provider
-    if not provider:
-        return
+    """Read the options and the contract; whatever is wrong with them ends here, in one line."""
     try:
-        asked = settings(provider, {one.key: getattr(config.option, f"conformance_{one.key}") for one in OPTIONS})
-        contract = launch.load(asked)
+        asked = plugin_options.asked(config)
+        if asked is None:
+            return
+        contract = launch.check(asked)
         kept = launch.selected(asked, contract)
         if hasattr(config, "workerinput"):
             raise SettingsError("a run is one conversation; leave out -n")
@@ -129,6 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One item for each requirement, named after it."""
     if metafunc.module.__name__ != SUITE:
         return
     session = metafunc.config.stash.get(SESSION, None)
@@ -139,34 +111,42 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Make the run before the first item."""
     ours = session.config.stash.get(SESSION, None)
-    ids = {item.callspec.params["requirement"].id for item in session.items if _is_ours(item)}
+    ids = {row for item in session.items if (row := _row_id(item))}
     if ours is not None and ids and not session.config.option.collectonly:
         _make_run(session.config, ours, ids)
     return (yield)
 
 
-def _is_ours(item: pytest.Item) -> bool:
-    return item.parent is not None and getattr(item.parent, "obj", None) is sys.modules.get(SUITE)
+def _row_id(item: pytest.Item) -> str:
+    """The requirement that an item of the suite is for; empty for everybody else's items."""
+    if getattr(item, "module", None) is not sys.modules.get(SUITE, item):
+        return ""
+    found: str = item.callspec.params["requirement"].id  # type: ignore[attr-defined]
+    return found
 
 
 def _make_run(config: pytest.Config, ours: Session, ids: set[str]) -> None:
     watcher = config.hook.pytest_conformance_watcher(contract=ours.contract)
     try:
         run = launch.launch(ours.settings, watcher)
+        run = replace(run, verdicts=tuple(one for one in run.verdicts if one.requirement.id in ids))
+        ours.results = results.document(run, strict=ours.settings.strict)
+        ours.by_id = {row["id"]: row for row in ours.results["requirements"]}
+        outputs.write(ours.settings.folder, ours.results, None if _pages(config) else run.exchanges)
+        outputs.write_index(ours.settings.out)
+        ours.run = run
     except SettingsError as error:
         _without_page(config)
         pytest.exit(str(error), returncode=standing.MISUSED)
-    except Exception as error:  # whatever it is, it is ours
+    except OSError as error:
+        _without_page(config)
+        pytest.exit(f"{error.filename or 'a file'} cannot be written: {error.strerror}", returncode=standing.MISUSED)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
         _without_page(config)
         traceback.print_exc()
         pytest.exit(f"a fault of this suite, please report it: {error}", returncode=standing.SUITE_FAULT)
-    run = replace(run, verdicts=tuple(one for one in run.verdicts if one.requirement.id in ids))
-    ours.run = run
-    ours.results = results.document(run, strict=ours.settings.strict)
-    ours.by_id = {row["id"]: row for row in ours.results["requirements"]}
-    outputs.write(ours.settings.folder, ours.results, None if _pages(config) else run.exchanges)
-    outputs.write_index(ours.settings.out)
 
 
 def _pages(config: pytest.Config) -> list[Any]:
@@ -196,12 +176,13 @@ def judged(pytestconfig: pytest.Config) -> Judged:
 
 def _row(item: pytest.Item) -> Mapping[str, Any] | None:
     ours = item.config.stash.get(SESSION, None)
-    return ours.by_id.get(item.callspec.params["requirement"].id) if ours is not None and _is_ours(item) else None
+    return None if ours is None else ours.by_id.get(_row_id(item))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Our own fault shows in the setup, so that pytest calls it an error and not a failure."""
     row = _row(item)
-    if row is not None and row["outcome"] == "error":  # in the setup, so that pytest calls it an error
+    if row is not None and row["outcome"] == "error":
         pytest.fail(terminal.block(row, item.config.stash[SESSION].contract.provider), pytrace=False)
 
 
@@ -213,8 +194,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if row is not None and (report.when == "call" or report.failed):
         report.row = row  # type: ignore[attr-defined]
         if row["evidence"]:
-            there = f'<a href="#{escape(row["id"])}">evidence of {escape(row["id"])}</a>'
-            report.extras = [extras.html(there)]  # type: ignore[attr-defined]
+            report.extras = [extras.html(dressing.link(row))]  # type: ignore[attr-defined]
     return report
 
 
@@ -228,7 +208,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = standing.MISUSED
         return
-    session.exitstatus = _status(ours, exitstatus, foreign=not all(map(_is_ours, session.items)))
+    session.exitstatus = _status(ours, exitstatus, foreign=not all(map(_row_id, session.items)))
     session.config.hook.pytest_conformance_results(results=ours.results, run=ours.run)
 
 
@@ -243,6 +223,7 @@ def _status(ours: Session, exitstatus: int, *, foreign: bool) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The last lines of the run, and where its reports are."""
     ours = config.stash.get(SESSION, None)
     if ours is not None and ours.run is not None:
         terminalreporter.section("conformance")
@@ -259,31 +240,30 @@ def pytest_metadata(metadata: dict[str, Any], config: pytest.Config) -> None:
 
 
 def pytest_html_report_title(report: Any) -> None:
-    report.title = "Conformance"
+    """What a browser's tab says."""
+    report.title = "Conformance report"
 
 
 def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> None:
     """Our report, whole; its script folds pytest-html's own table below."""
     ours = session.config.stash.get(SESSION, None)
     if ours is not None and ours.run is not None:
-        report = page.fragment(ours.results, ours.run.exchanges)
-        prefix.append(f"<style>{page.asset('style.css')}</style>{report}<script>{page.asset('report.js')}</script>")
+        prefix.append(dressing.front(ours.results, ours.run.exchanges))
 
 
 def pytest_html_results_table_header(cells: list[str]) -> None:
-    named = "".join(f'<th class="sortable" data-column-type="{name}">{name}</th>|' for name in COLUMNS)
-    cells[:] = [cells[0], '<th class="sortable" data-column-type="testId" hidden></th>', *named.split("|")[:-1]]
+    """pytest-html needs result and testId; the rest is ours."""
+    cells[:] = dressing.header(cells[0])
 
 
 def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
+    """The columns of a requirement."""
     row = getattr(report, "row", None)
-    if row is None:
-        return
-    told = {**row, "source": row["source"]["at"] or row["source"]["page"]}
-    shown = [f'<td class="col-{name}">{escape(visible(str(told[name])))}</td>' for name in COLUMNS]
-    cells[:] = [cells[0], f'<td class="col-testId" hidden>test-{escape(row["id"])}</td>', *shown]
+    if row is not None:
+        cells[:] = dressing.cells(row, cells[0])
 
 
 def pytest_html_results_table_html(report: Any, data: list[str]) -> None:
+    """Only failures have something to say here."""
     if getattr(report, "row", None) is not None and report.outcome != "failed":
         del data[:]

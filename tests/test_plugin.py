@@ -8,6 +8,7 @@ import pytest
 
 from conformance import launch
 from conformance.model import Level, Outcome
+from conformance.plugin import arguments
 from conformance.settings import KEY_VARIABLE, SettingsError
 
 pytest_plugins = ("pytester",)
@@ -25,7 +26,7 @@ def suite(pytester, monkeypatch):
             def make(settings, watcher=None):
                 raise run
 
-            monkeypatch.setattr(launch, "load", lambda settings: fake_runs.failing().contract)
+            monkeypatch.setattr(launch, "check", lambda _: fake_runs.failing().contract)
         else:
             seen = {}
 
@@ -33,7 +34,7 @@ def suite(pytester, monkeypatch):
                 seen.update(settings=settings, watcher=watcher)
                 return replace(run, profile=settings.profile, seed=settings.seed)
 
-            monkeypatch.setattr(launch, "load", lambda settings: run.contract)
+            monkeypatch.setattr(launch, "check", lambda _: run.contract)
         monkeypatch.setattr(launch, "launch", make)
         words = ["--pyargs", "conformance.suite", "-p", "conformance.plugin", "-p", "pytest_metadata.plugin"]
         result = pytester.runpytest_inprocess(
@@ -65,7 +66,10 @@ def test_each_requirement_is_an_item_with_an_outcome_of_its_own(suite):
 def test_a_failure_shows_the_block_and_no_traceback(suite):
     result = suite(fake_runs.failing())
     result.stdout.fnmatch_lines(
-        ["FAILED example usage.chunk.empty-choices (MUST)", "  observed  scenario/3f9a1c, event 6 /choices: choices is *"]
+        [
+            "FAILED example usage.chunk.empty-choices (MUST)",
+            "  observed  scenario/3f9a1c, event 6 /choices: choices is *",
+        ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*def test_requirement*")
@@ -137,6 +141,15 @@ def test_options_reach_the_run(suite):
     assert (settings.claims, settings.headers) == (("no echo",), (("X-A", "b"),))
 
 
+def test_arguments_say_the_same_as_the_options_they_are_made_from(suite):
+    given = {"seed": 3, "strict": True, "header": ("X-A: -b", "X-C: d"), "model": "--odd", "max_seconds": 1.5}
+    words = [word for word in arguments("example", given) if word.startswith("--conformance-")]
+    settings = suite(fake_runs.failing(), *words).seen["settings"]
+    assert (settings.seed, settings.strict, settings.model) == (3, True, "--odd")
+    assert settings.headers == (("X-A", "-b"), ("X-C", "d"))
+    assert settings.budget.seconds == 1.5
+
+
 def test_an_option_that_another_plugin_has_keeps_its_prefix(suite):
     class Other:
         def pytest_addoption(self, parser):
@@ -156,7 +169,7 @@ def test_an_option_that_another_plugin_has_keeps_its_prefix(suite):
 )
 def test_misuse_is_one_line_and_exit_code_2(pytester, monkeypatch, capfd, options, said):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(launch, "load", lambda settings: fake_runs.failing().contract)
+    monkeypatch.setattr(launch, "check", lambda _: fake_runs.failing().contract)
     plugins = ["-p", "conformance.plugin", "-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin"]
     code = pytest.main(["--pyargs", "conformance.suite", *plugins, "--provider=example", *options])
     assert code == 2
@@ -186,7 +199,14 @@ def test_a_crash_of_ours_is_exit_code_4_with_its_traceback(suite):
 def test_the_suite_without_a_provider_says_what_to_give(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     result = pytester.runpytest_inprocess(
-        "--pyargs", "conformance.suite", "-p", "conformance.plugin", "-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin"
+        "--pyargs",
+        "conformance.suite",
+        "-p",
+        "conformance.plugin",
+        "-p",
+        "pytest_html.plugin",
+        "-p",
+        "pytest_metadata.plugin",
     )
     assert result.ret == 2
     result.stdout.fnmatch_lines(["*no contract is named; give --provider NAME*"])
@@ -216,7 +236,7 @@ def test_others_may_watch_and_are_told_the_results(suite):
         def pytest_conformance_watcher(self, contract):
             return contract
 
-        def pytest_conformance_results(self, results, run):
+        def pytest_conformance_results(self, results):
             told.update(results)
 
     result = suite(fake_runs.failing(), plugins=[Progress()])

@@ -193,10 +193,13 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _short(at: str) -> str:
+def _short(at: str) -> Markup:
     """The last two telling steps of a pointer, enough to recognise the place."""
-    steps = [step for step in at.split("/") if step not in {"#", "properties", "components", "schemas"}]
-    return "/".join(steps[-2:]) or at
+    if not at.startswith("#/"):
+        return Markup(_content(visible(at)))  # noqa: S704 - escaped
+    steps = [step for step in at[2:].split("/") if step not in {"paths", "properties", "components", "schemas"}]
+    told = (_content(visible(step.replace("~1", "/").replace("~0", "~"))) for step in steps[-2:])
+    return Markup(" / <wbr>".join(told))  # noqa: S704 - escaped
 
 
 def _split(message: str) -> tuple[str, str]:
