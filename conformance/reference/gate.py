@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.model import Contract, Limit, Validity
+from conformance.model import Combination, Contract, Limit, Validity
 from conformance.reference.message import Problem, Refusal, Request
 from conformance.schema import BOUNDS, COUNTS, any_of, combines, complaints, validity, without
 from conformance.strictjson import MISSING, loads
@@ -68,12 +68,18 @@ def _problems(contract: Contract, body: Any) -> Iterator[Problem]:
             yield complaint
     for combination in contract.combinations:
         if combination.validity is Validity.INVALID and combines(contract, combination, body):
-            compared = [one for one in combination.compare or () if isinstance(one, str) and one in body]
-            names = [*combination.where, *combination.given, *compared]
-            told = " and ".join(f"{name}={body.get(name)!r}" for name in dict.fromkeys(names))
-            yield Problem(f"{told} do not go together", names[0] if names else None, "invalid_combination")
+            yield _excluded(combination, body)
     for name in () if contract.unknown_fields is not Validity.INVALID else body.keys() - contract.parameters.keys():
         yield Problem(f"{name} is not a parameter", name, "extra_forbidden")
+
+
+def _excluded(combination: Combination, body: Mapping[str, Any]) -> Problem:
+    """What the combination speaks of, the members that were sent for it first."""
+    compared = [one for one in combination.compare or () if isinstance(one, str) and one in body]
+    names = tuple(dict.fromkeys([*combination.given, *combination.shape, *compared, *combination.where]))
+    told = " and ".join(f"{name} ({_brief(repr(body.get(name)))})" for name in names)
+    which = "does not go with the rest" if len(names) == 1 else "do not go together"
+    return Problem(f"{told} {which}", names[0] if names else None, "invalid_combination")
 
 
 def _complaint(contract: Contract, name: str, value: Any) -> Problem | None:

@@ -47,6 +47,13 @@ class Shape:
     logprobs_may_be_null: bool
     logprobs_are_required: bool
     tiers: tuple[str, ...]
+    automatic_tiers: tuple[str, ...]
+
+    def tier(self, wanted: Any) -> Any:
+        """The tier that serves a request: the one it asks for, or the one that is chosen where it leaves that open."""
+        if wanted in self.tiers and not (wanted == "auto" and self.automatic_tiers):
+            return wanted
+        return next(iter(self.automatic_tiers), self.extras.get("service_tier"))
 
 
 def shape(contract: Contract) -> Shape:
@@ -69,6 +76,7 @@ def shape(contract: Contract) -> Shape:
         logprobs_may_be_null="logprobs" not in members or allows_null(members["logprobs"]),
         logprobs_are_required="logprobs" in choice.get("required", ()),
         tiers=tuple(_narrow(whole.get("service_tier", {})).get("enum", ())),
+        automatic_tiers=tuple(contract.says("tier_is_reported", "auto", ())),
     )
 
 
@@ -92,7 +100,7 @@ class Frame:
     wish: Wish
 
     def document(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        tier = {"service_tier": self.wish.tier} if self.wish.tier in self.shape.tiers else {}
+        tier = {"service_tier": self.shape.tier(self.wish.tier)}
         return {
             "id": self.identity,
             "object": self.shape.object,
