@@ -2,6 +2,8 @@
 
 The run is made once, before the first item; items only show what came of it. The exit status is that of
 `conformance run`: 0 conformant, 1 broken, 2 misused, 3 incomplete, 4 a fault of the suite.
+
+PYTEST_DONT_REWRITE: nothing is asserted here, and the command line imports this file before pytest does.
 """
 
 from __future__ import annotations
