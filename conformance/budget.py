@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from conformance.asked import Asked
 
+ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
 BYTES_PER_TOKEN: Final = 3  # a cautious guess for prompts, put right by the usage that the target reports
 
 
@@ -41,7 +42,8 @@ def worst_case(asked: Asked) -> Cost:
         for one in asked.prompts
     )
     candidates = asked.best_of * max(len(asked.prompts), 1)
-    return Cost(prompt, max(asked.max_tokens or 0, 0) * candidates)
+    limit = max(asked.max_tokens or 0, 0)
+    return Cost(prompt, limit * candidates if limit <= ANY_CONTEXT else 0)
 
 
 def reported(usage: Mapping[str, Any] | None) -> Cost | None:

@@ -1,0 +1,79 @@
+"""Groups of many replies: concurrent bursts, and the arms of a statistical comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance.model import Validity
+from conformance.planning.bundle import Bundle
+from conformance.planning.dimensions import SECOND, UNICODE
+from conformance.planning.scene import LONG, PROMPT, Scene, part
+
+# Prompts that lead to different answers, and whose answers share few words.
+PROMPTS: Final = (
+    PROMPT, SECOND, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
+    "Monday, Tuesday,", "The cat sat on the",
+)  # fmt: skip
+REPLIES: Final = 12
+STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})
+
+
+def bursts(scene: Scene) -> Iterator[Bundle]:
+    """Distinguishable prompts, first each by itself, then all at once, some of them streamed."""
+    if "burst" not in scene.kinds or not scene.greedy:
+        return
+    wanted = PROMPTS if scene.full else (PROMPT, UNICODE)
+    times = 1 if scene.full else 2
+    bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
+    solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
+    yield Bundle("values", 1, tuple(solo))
+    burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)] * times
+    yield Bundle("burst", 3, tuple(burst), tuple(place // len(bodies) for place in range(len(burst))))
+
+
+def _way(scene: Scene, place: int) -> dict[str, Any]:
+    streams = scene.full and place % 2 and scene.has("stream") and not scene.known.spoils({"stream": True})
+    return {"stream": True} if streams else {}
+
+
+def arms(scene: Scene) -> Iterator[Bundle]:
+    """Twelve replies at each end of a sampling parameter, where some requirement looks at its effect."""
+    for row in scene.contract.requirements:
+        name = str(row.params.get("parameter"))
+        if row.check in STATISTICS and scene.has(name) and scene.full:
+            yield from _both_arms(scene, name)
+
+
+def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
+    ends = _ends(scene, name)
+    if ends is None:
+        return
+    many = 6 if scene.has("n") and scene.standing({"n": 6}) is Validity.VALID else 1
+    cases, copies = [], []
+    for role, value in zip(("low", "high"), ends, strict=True):
+        told: dict[str, Any] = {"temperature": 1, "max_tokens": LONG, name: value, **({"n": many} if many > 1 else {})}
+        body = scene.body(told, {"logprobs": 1} if scene.has("logprobs") else {})
+        if scene.barred(body) or scene.validity_of(body) is Validity.INVALID:
+            return
+        for number in range(REPLIES // many):
+            cases.append(scene.case("relation", body, part("arms", name, role)))
+            copies.append(number)
+    yield Bundle("rows", 5, tuple(cases), tuple(copies))
+
+
+def _ends(scene: Scene, name: str) -> tuple[float, float] | None:
+    """Values near both ends of a parameter that the contract surely allows."""
+    wanted: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+        "temperature": ((0.01,), (2, 1.9, 1.5)),
+        "top_p": ((0.01, 0.001), (1, 0.99)),
+        "top_k": ((1, 2), (100, 50)),
+        "min_p": ((0,), (1, 0.99)),
+        "repetition_penalty": ((1,), (1.9, 1.5)),
+    }
+    low, high = wanted.get(name, ((-2, -1.9), (2, 1.9)))
+    found = scene.number(name, *low), scene.number(name, *high)
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+__all__ = ["PROMPTS", "arms", "bursts"]

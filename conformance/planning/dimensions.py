@@ -1,0 +1,205 @@
+"""Which values of which parameters are combined: the levels of each dimension, the base's own level first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.model import Validity
+from conformance.planning.edges import ends
+from conformance.planning.scene import PROMPT, SHORT, Scene
+from conformance.planning.values import Level, level, specimens
+from conformance.strictjson import MISSING, dumps
+
+# Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
+UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
+SECOND: Final = "Red, green, blue,"
+IDS: Final = (100, 250, 300, 120, 280)
+OTHER_IDS: Final = (300, 110, 260)
+NEVER: Final = "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no model says this within a few tokens
+ABSENT: Final = MISSING
+
+
+TOLD: Final = frozenset({"response_format", "context_length_exceeded_behavior"})  # two values differ in the reply
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A thing that requests differ in."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+    @property
+    def base(self) -> Level:
+        return self.levels[0]
+
+    def of(self, body: Mapping[str, Any]) -> Level | None:
+        """The level that a body has, or None where it has another value."""
+        return next((one for one in self.levels if one.holds(body)), None)
+
+
+def dimensions(scene: Scene) -> tuple[Dimension, ...]:
+    """The dimensions of a contract with every level that it surely allows and that the target has not refused."""
+    found = []
+    for name in ("channel", *scene.contract.parameters):
+        if name in {"model", "stream", "stream_options"} or not scene.has("stream" if name == "channel" else name):
+            continue
+        build = _KNOWN.get(name, _plain)
+        first, *others = build(scene, name)
+        levels = [first, *(one for one in others if one.label != first.label and _usable(scene, one))]
+        if len(levels) > 1:
+            found.append(Dimension(name, tuple(levels)))
+    return tuple(found)
+
+
+def _usable(scene: Scene, one: Level) -> bool:
+    """Whether a level may be combined. What the document leaves open is tried in `full`, and used if it is accepted."""
+    if one.label in scene.known.refused:
+        return False
+    standing = scene.standing(one.patch)
+    return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and scene.full)
+
+
+def _channel(scene: Scene, name: str) -> Iterator[Level]:
+    yield Level("plain", {"stream": ABSENT, "stream_options": ABSENT})
+    yield STREAM
+    if scene.has("stream_options"):
+        yield USAGE
+        if scene.full:
+            yield Level("stream-without-usage", {"stream": True, "stream_options": {"include_usage": False}})
+
+
+STREAM: Final = Level("stream", {"stream": True, "stream_options": ABSENT})
+USAGE: Final = Level("stream-with-usage", {"stream": True, "stream_options": {"include_usage": True}})
+
+
+def _prompt(scene: Scene, name: str) -> Iterator[Level]:
+    yield Level("prompt=text", {"prompt": PROMPT})
+    yield TEXTS
+    yield Level("prompt=ids", {"prompt": list(IDS)})
+    yield Level("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS)]})
+    if scene.full:
+        yield Level("prompt=unicode", {"prompt": UNICODE})
+
+
+TEXTS: Final = Level("prompt=texts", {"prompt": [PROMPT, UNICODE]})
+
+
+def _n(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, ABSENT, 2, *((3,) if scene.full else ()))
+
+
+def _best_of(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, ABSENT, 3)
+
+
+def _flag(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, ABSENT, True)
+
+
+def _logprobs(scene: Scene, name: str) -> Iterator[Level]:
+    limit = scene.contract.limit(name)
+    most = int(limit.high) if limit is not None and limit.high is not None else 5
+    high = most if scene.standing({name: most}) is Validity.VALID else most - 1
+    yield from _listed(name, ABSENT, *((1, 0, high, None) if scene.full else (high, 0)))
+
+
+def _stop(scene: Scene, name: str) -> Iterator[Level]:
+    hit = likely(scene)
+    yield level(name, ABSENT)
+    yield Level("stop=text", {name: hit})
+    yield Level("stop=list", {name: [NEVER, hit]})
+    if scene.full:
+        yield Level("stop=four", {name: [NEVER, "\n\n\n\n", UNICODE, hit]})
+
+
+def likely(scene: Scene) -> str:
+    """A stop sequence that ends the base's text early: two characters of what the model said, else a comma."""
+    text = scene.known.text(dumps(scene.base).encode())
+    middle = max(1, len(text) // 2)
+    found = text[middle : middle + 2]
+    return found if found.strip() else ","
+
+
+def _max_tokens(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, SHORT, 0, 1)
+    if scene.full and scene.contract.default(name) is not None:
+        yield level(name, ABSENT)
+
+
+def _temperature(scene: Scene, name: str) -> Iterator[Level]:
+    yield level(name, scene.base.get(name, ABSENT))
+    yield level(name, ABSENT)
+    most = scene.number(name, 2, 1.9, 1.5)
+    if most is not None:
+        yield level(name, most)
+
+
+def _bias(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, ABSENT, {"100": -100})
+
+
+def _sampling(*wanted: float) -> Callable[[Scene, str], Iterator[Level]]:
+    """A range that leaves no trace in a reply: its ends in `gate`, where rows try them, values inside in `full`."""
+
+    def build(scene: Scene, name: str) -> Iterator[Level]:
+        limit = scene.contract.limit(name)
+        found = [scene.number(name, number) for number in wanted]
+        if not scene.full and limit is not None:
+            reach = [one.value for one in ends(scene, limit)]
+            found = [reach[0], reach[len(reach) // 2]] if reach else found
+        yield from _listed(name, ABSENT, *(number for number in found if number is not None))
+
+    return build
+
+
+def _values(*wanted: Any) -> Callable[[Scene, str], Iterator[Level]]:
+    def build(scene: Scene, name: str) -> Iterator[Level]:
+        yield from _listed(name, ABSENT, *(wanted if scene.full else wanted[:1]))
+
+    return build
+
+
+def _plain(scene: Scene, name: str) -> Iterator[Level]:
+    """A parameter that nobody knows more about: absent, and what its schema or the contract's examples offer."""
+    yield level(name, ABSENT)
+    if not scene.contract.parameters[name].required:
+        found = specimens(scene.contract, name)
+        yield from found[: 2 if name in TOLD else 1]
+
+
+def _listed(name: str, *values: Any) -> Iterator[Level]:
+    yield from {one.label: one for one in (level(name, value) for value in values)}.values()
+
+
+_KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
+    "channel": _channel,
+    "prompt": _prompt,
+    "n": _n,
+    "best_of": _best_of,
+    "echo": _flag,
+    "logprobs": _logprobs,
+    "stop": _stop,
+    "max_tokens": _max_tokens,
+    "temperature": _temperature,
+    "logit_bias": _bias,
+    "seed": _values(7),
+    "suffix": _values(" and so on."),
+    "user": _values("user-1"),
+    "top_p": _sampling(0.5),
+    "top_k": _sampling(5),
+    "min_p": _sampling(0.1),
+    "mirostat_lr": _sampling(0.1),
+    "mirostat_target": _sampling(1.5),
+    "presence_penalty": _sampling(0.5),
+    "frequency_penalty": _sampling(0.5),
+    "repetition_penalty": _sampling(1.2),
+    "ignore_eos": _flag,
+}
+
+__all__ = [
+    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
+    "likely",
+]  # fmt: skip

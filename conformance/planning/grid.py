@@ -1,0 +1,79 @@
+"""Rows of covering arrays as requests: every pair of values in `gate`, every triple in `full`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from conformance.model import RequestCase
+from conformance.planning.arrays import Row, body_of, row_of, rows
+from conformance.planning.bundle import Bundle
+from conformance.planning.dimensions import Dimension, dimensions
+from conformance.planning.scene import Scene, part
+from conformance.planning.singles import accepts
+
+STRENGTH = {False: 2, True: 3}
+
+
+def grid(scene: Scene) -> Iterator[Bundle]:
+    """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown."""
+    found = dimensions(scene)
+    shown = _shown(scene, found)
+    if not scene.full:
+        for row in rows(scene, found, 2, shown):
+            yield Bundle("rows", 0, tuple(_row(scene, found, row)))
+        return
+    # pairs of everything but the channel, on both channels: each triple with the channel is met twice over, as twins
+    twins = list(_twins(scene, found))
+    for place, (plain, streamed) in enumerate(twins):
+        pair = ((plain, "plain"), (streamed, "stream"))
+        cases = [case for row, role in pair for case in _row(scene, found, row, (f"row {place}", role))]
+        yield Bundle("rows", 3, tuple(cases))
+    begun = [row for pair in twins for row in pair]
+    for row in rows(scene, found, 3, begun):
+        yield Bundle("rows", 3, tuple(_row(scene, found, row)))
+
+
+def _row(
+    scene: Scene, found: Sequence[Dimension], row: Row, twin: tuple[str, str] | None = None
+) -> Iterator[RequestCase]:
+    groups = [part("twin", *twin)] if twin else []
+    if not scene.full:
+        # accepted, a row speaks for each of its values; refused, for none
+        levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
+        groups += [membership for one in levels for membership in accepts(scene, one, "joint")]
+    yield scene.case("row", body_of(scene, found, row), *groups)
+
+
+def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:
+    """Rows that the target has answered already."""
+    shown: dict[Row, None] = {}
+    for x in scene.known.replies.values():
+        if x.successful and isinstance(x.case.body, dict):
+            row = row_of(found, x.case.body)
+            if None not in row:
+                shown[tuple(level for level in row if level is not None)] = None
+    return sorted(shown)
+
+
+def _twins(scene: Scene, found: Sequence[Dimension]) -> Iterator[tuple[Row, Row]]:
+    """Rows of all pairs at the base's temperature, each plain and with a stream that reports usage."""
+    names = [one.name for one in found]
+    if "channel" not in names or not scene.greedy:
+        return
+    channel, fixed = names.index("channel"), {names.index(name) for name in ("channel", "temperature") if name in names}
+    labels = [one.label for one in found[channel].levels]
+    streams = [labels.index(label) for label in ("stream", "stream-with-usage") if label in labels]
+    if not streams:
+        return
+    free = [place for place in range(len(found)) if place not in fixed]
+    for number, short in enumerate(rows(scene, [found[place] for place in free], 2)):
+        whole = [0] * len(found)
+        for place, level in zip(free, short, strict=True):
+            whole[place] = level
+        streamed = list(whole)
+        streamed[channel] = streams[-1] if number % 3 else streams[0]
+        if not any(scene.barred(body_of(scene, found, tuple(row))) for row in (whole, streamed)):
+            yield tuple(whole), tuple(streamed)
+
+
+__all__ = ["STRENGTH", "grid"]

@@ -1,0 +1,166 @@
+"""Requests that break exactly one rule, each beside a control that breaks none: for each row that demands a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance.limits import top
+from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
+from conformance.planning.bundle import Bundle
+from conformance.planning.dimensions import STREAM, USAGE
+from conformance.planning.edges import beyond, shaped
+from conformance.planning.scene import Scene, part
+from conformance.strictjson import MISSING, dumps
+
+Labelled = tuple[str, Any]
+# One of each kind of value; which kind a parameter meets first rotates over the parameters.
+KINDS: Final[tuple[Labelled, ...]] = (
+    ("a word", "many"),
+    ("a list in a list", [[True]]),
+    ("an object", {"value": 1}),
+    ("a fraction", 1.5),
+    ("a boolean", True),
+    ("a list of nulls", [None]),
+    ("an empty object", {}),
+    ("a number", 1),
+)
+LOOK_ALIKES: Final[Mapping[str, tuple[Labelled, ...]]] = {
+    "integer": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "1.0")),
+    "number": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "0.5")),
+    "boolean": (("a word in quotes", "true"), ("one", 1), ("zero", 0)),
+}
+# Numbers that a parser may wrap, round or overflow; each is out of range for whatever has a range.
+EXTREMES: Final[tuple[tuple[str, float], ...]] = (
+    ("2^63", 2**63),
+    ("-2^63 - 1", -(2**63) - 1),
+    ("1e308", 1e308),
+    ("-1e308", -1e308),
+    ("2^31", 2**31),
+    ("-2^31 - 1", -(2**31) - 1),
+)
+MOST: Final = 2
+
+
+def invalids(scene: Scene) -> Iterator[Bundle]:
+    """One breaking request for each row, on one channel in turn; in `full` up to three, the first on both channels."""
+    rules = {rule.id: rule for rule in scene.contract.combinations}
+    turn = scene.seed
+    for row in scene.contract.requirements:
+        if row.check != "invalid_is_refused" or row.id.partition(".")[0] in {"protocol", "auth"}:
+            continue
+        rule = rules.get(str(row.params.get("combination")))
+        found = _together(scene, rule) if rule else [one for one in _changes(scene, row, turn) if _only(scene, one[1])]
+        for place, (label, patch) in enumerate(found[: MOST if scene.full else 1]):
+            rank = 2 if row.level is Level.MUST and not place else 6
+            yield Bundle("values", rank, tuple(_cases(scene, row, label, patch, turn, both=scene.full and not place)))
+        turn += bool(found)
+
+
+def _cases(
+    scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], turn: int, *, both: bool
+) -> Iterator[RequestCase]:
+    if "stream_options" in patch and "stream" not in patch and scene.has("stream"):
+        yield from _pair(scene, row, f"{label}, streamed", patch, USAGE.patch)
+    elif "stream" in patch or not scene.has("stream"):
+        yield from _pair(scene, row, label, patch, {})
+    elif both:
+        # whoever streams must refuse before the stream begins, and in the same words
+        key = f"{row.id} {label}"
+        yield from _pair(scene, row, label, patch, {}, part("channel", key, "plain"))
+        yield from _pair(scene, row, f"{label}, streamed", patch, STREAM.patch, part("channel", key, "stream"))
+    elif turn % 2:
+        yield from _pair(scene, row, f"{label}, streamed", patch, STREAM.patch)
+    else:
+        yield from _pair(scene, row, label, patch, {})
+
+
+def _pair(
+    scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], way: Mapping[str, Any], *more: Membership
+) -> Iterator[RequestCase]:
+    key = f"{row.id} {label}"
+    yield scene.case("base", scene.body(way), part("refuse", key, "control"))
+    yield scene.case("invalid", scene.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
+
+
+def _together(scene: Scene, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
+    """The example of members that do not go together, where it is invalid by the contract's own reckoning."""
+    body = scene.body(rule.example)
+    known = scene.has(*rule.example) and scene.validity(dumps(body).encode(), body) is Validity.INVALID
+    return [("example", dict(rule.example))] if known else []
+
+
+def _changes(scene: Scene, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Labelled changes of the base that break a row."""
+    path, keyword = str(row.params.get("parameter", "")), str(row.params.get("keyword", ""))
+    name = top(path)
+    if scene.has(name):
+        yield from ((label, {name: value}) for label, value in _values(scene, path, keyword, turn))
+
+
+def _values(scene: Scene, path: str, keyword: str, turn: int) -> Iterator[Labelled]:
+    limit = scene.contract.limit(path if keyword[:4] in {"mini", "maxi"} else f"{path.removesuffix('[]')}[]")
+    match keyword:
+        case "required":
+            yield "absent", MISSING
+        case "nullable":
+            yield "null", None
+        case "enum":
+            yield from (("an unknown word", "no-such-value"), ("an empty word", ""), ("an odd case", "DeFaUlT"))
+        case "type":
+            found = [(label, _at(path, value)) for label, value in KINDS if _wrong(scene, path, value)]
+            yield from _rotated(found, turn)
+        case "coercion":
+            types = scene.contract.parameters[path].types
+            kind = next(kind for kind in ("boolean", "integer", "number") if kind in types)
+            yield from _rotated(LOOK_ALIKES[kind], turn)
+        case "minimum" | "maximum" | "min-items" | "max-items" if limit is not None:
+            yield from _outside(scene, limit, keyword, turn)
+
+
+def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[Labelled]:
+    start = turn % max(len(found), 1)
+    return [*found[start:], *found[:start]]
+
+
+def _outside(scene: Scene, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
+    found = [(f"{value:g}", shaped(limit.parameter, value)) for value in beyond(scene, limit, keyword)]
+    yield from found[:1]
+    if not limit.parameter.endswith("[]"):
+        high = keyword == "maximum"
+        far = [(name, shaped(limit.parameter, value)) for name, value in EXTREMES if (value > 0) is high]
+        yield from _rotated(far, turn)[:1]
+    yield from found[1:]
+
+
+def _wrong(scene: Scene, path: str, value: Any) -> bool:
+    """Whether a kind shows the type row of a parameter, not its range, and not what the row on coercion asks."""
+    own = scene.contract.parameters.get(path)
+    types = own.types if own is not None else frozenset[str]()
+    if isinstance(value, bool):
+        return not types & {"integer", "number"}
+    if not isinstance(value, (int, float)):
+        return True
+    if types & {"boolean", "number"}:
+        return False
+    limit = scene.contract.limit(path)
+    return limit is None or limit.place(value) is Validity.VALID
+
+
+def _at(path: str, value: Any) -> Any:
+    """The member's value in which this stands at the end of a path: `stop[]`, `logit_bias.*`, `a.b`."""
+    rest = path[len(top(path)) :]
+    if rest == "[]":
+        return [value]
+    if rest.startswith("."):
+        return {"100" if rest == ".*" else rest[1:]: value}
+    return value
+
+
+def _only(scene: Scene, patch: Mapping[str, Any]) -> bool:
+    """Whether the change makes the base invalid by itself: no two members may clash besides."""
+    body = scene.body(USAGE.patch if "stream_options" in patch else {}, patch)
+    return scene.validity(dumps(body).encode(), body) is Validity.INVALID and not scene.clashes(body)
+
+
+__all__ = ["invalids"]

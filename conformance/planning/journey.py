@@ -1,0 +1,122 @@
+"""The waves of a run: what is sent when, and what it makes of the replies that come in between."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from conformance.budget import PROFILES, Budget
+from conformance.exchange import Exchange
+from conformance.model import RequestCase, Wave
+from conformance.planning.bundle import ORDER, Bundle, Sent
+from conformance.planning.crowds import arms, bursts
+from conformance.planning.grid import grid
+from conformance.planning.hostile import hostile
+from conformance.planning.invalids import invalids
+from conformance.planning.known import Known
+from conformance.planning.learned import foundations, lessons
+from conformance.planning.profiles import plannable, smaller
+from conformance.planning.protocol import protocol
+from conformance.planning.relations import relations
+from conformance.planning.samples import samples
+from conformance.planning.scene import Scene
+from conformance.planning.selection import Purse, Serving, choose, cost, must
+from conformance.planning.singles import edges, first, singles, suspects
+
+Drawn = Sequence[Mapping[str, Any]]
+Waves = Generator[Wave, tuple[Exchange, ...], None]
+LEFT_OUT: Final = "left out"
+
+
+@dataclass
+class Journey:
+    """The state of one plan: what was sent, what that serves, what is left of the budget, what was learned."""
+
+    scene: Scene
+    drawn: Drawn
+    budget: Budget | None = None
+    select: Collection[str] = ()
+    known: Known = field(default_factory=Known)
+    sent: Sent = field(default_factory=Sent)
+    cases: list[RequestCase] = field(default_factory=list)
+    shown: set[str] = field(default_factory=set)
+
+    def waves(self) -> Waves:
+        """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
+        profile = PROFILES["full" if self.scene.full else "gate"]
+        ceiling = smaller(profile, self.budget) if self.budget else profile
+        for place, name in enumerate(ORDER):
+            ahead = [one for one in self._bundles() if one.wave in ORDER[place:]]
+            chosen = [one for one in self._choose(ahead, ceiling) if one.wave == name]
+            yield from self._send(name, chosen)
+            if name == "base":
+                self.known.no_cold = self._cold_is_refused()
+        if ceiling != profile:
+            # what the profile has and the lower ceiling has not: planned, and sent as far as anything is left
+            gone = {case.content for case in self.cases}
+            chosen = self._choose(list(self._bundles()), profile)
+            yield from self._send(LEFT_OUT, [one for one in chosen if any(c.content not in gone for c in one.cases)])
+
+    @property
+    def now(self) -> Scene:
+        """The scene as it is known by now."""
+        return replace(self.scene, known=self.known)
+
+    def _send(self, name: str, chosen: list[Bundle]) -> Waves:
+        cases = self.sent.assemble(chosen)
+        if cases:
+            exchanges = yield Wave(name, cases, serial=name == "hostile", burst=name == "burst")
+            self.cases += cases
+            self.shown.update(one for bundle in chosen for case in bundle.cases for one in self._serving.of(case))
+            self.known.learn(exchanges)
+
+    def _choose(self, ahead: Sequence[Bundle], ceiling: Budget) -> list[Bundle]:
+        costs = [cost(case, self.scene.defaults) for case in self.cases]
+        prompt, completion = sum(one.prompt for one in costs), sum(one.completion for one in costs)
+        purse = Purse(plannable(ceiling), len(self.cases), prompt, completion)
+        return choose(ahead, purse, self._serving, self.shown, self._wanted, self.scene.defaults)
+
+    def _bundles(self) -> Iterator[Bundle]:
+        for bundle in bundles(self.now, self.drawn):
+            if (
+                not self.select
+                or not bundle.rank
+                or any(self._serving.of(case) & self._wanted for case in bundle.cases)
+            ):
+                yield bundle
+
+    def __post_init__(self) -> None:
+        self._serving = Serving(self.scene.contract)
+        self._wanted = must(self.scene.contract)
+        if self.select:
+            rows = self.scene.rows
+            self._wanted = frozenset(row for row in rows if any(fnmatchcase(row, glob) for glob in self.select))
+
+    def _cold_is_refused(self) -> bool:
+        """Whether the base is refused and the bare request is not."""
+        replies = [x for x in self.known.replies.values() if x.case.origin == "base"]
+        refused = any(x.refused for x in replies if x.case.body == self.scene.base)
+        return refused and any(x.successful for x in replies if x.case.body == self.scene.bare)
+
+
+def bundles(scene: Scene, drawn: Drawn = ()) -> Iterator[Bundle]:
+    """Every bundle of a plan, as far as it is known by now what the target accepts."""
+    yield from first(scene)
+    yield from protocol(scene)
+    yield from singles(scene)
+    yield from invalids(scene)
+    yield from relations(scene)
+    yield from foundations(scene)
+    yield from suspects(scene)
+    yield from edges(scene)
+    yield from grid(scene)
+    yield from samples(scene, drawn)
+    yield from arms(scene)
+    yield from lessons(scene)
+    yield from bursts(scene)
+    yield from hostile(scene)
+
+
+__all__ = ["LEFT_OUT", "Drawn", "Journey", "Waves", "bundles"]

@@ -1,0 +1,91 @@
+"""What the target's own replies have taught: which values it refuses, and what its model says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from conformance.exchange import Exchange
+from conformance.model import Credential
+from conformance.strictjson import MISSING
+
+_CONTEXT: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
+_NO_VERDICT: Final = frozenset({401, 403, 408, 429})
+
+
+@dataclass
+class Known:
+    """Replies by request content, and values by what became of them, each with the label that its level has.
+
+    `refused` maps a label to the members that were turned down alone. What was refused in company is `suspect` until
+    it was sent alone. `no_cold`: the target refuses temperature 0.
+    """
+
+    replies: dict[bytes, Exchange] = field(default_factory=dict)
+    refused: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    suspect: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
+    no_cold: bool = False
+
+    def learn(self, exchanges: Iterable[Exchange]) -> None:
+        """Take in what came back."""
+        controls: dict[str, Any] = {}
+        probes: list[tuple[str, str, Exchange]] = []
+        for x in exchanges:
+            if x.case.method == "POST" and x.case.credential is Credential.KEY and x.case.hang_up_after is None:
+                self.replies.setdefault(x.case.content, x)
+            for one in x.case.groups:
+                if one.kind in {"accept", "observe"} and one.role == "control":
+                    controls[one.key] = x.case.body
+                elif one.kind in {"accept", "observe"}:
+                    probes.append((one.key, one.role, x))
+        for key, role, x in probes:
+            self._weigh(key, role, x, controls.get(key))
+        self.suspect -= self.accepted | self.refused.keys()
+
+    def _weigh(self, key: str, role: str, x: Exchange, control: Any) -> None:
+        row, _, label = key.partition(" ")
+        label = label or row
+        if x.successful:
+            self.accepted.add(label)
+        elif x.status is None or x.status < 400 or x.status in _NO_VERDICT:
+            return
+        elif role == "joint":
+            self.suspect.add(label)
+        elif isinstance(control, Mapping) and isinstance(x.case.body, Mapping):
+            body = x.case.body
+            changed = {name: body.get(name, MISSING) for name in {*body, *control}}
+            self.refused[label] = {name: one for name, one in changed.items() if one != control.get(name, MISSING)}
+
+    def spoils(self, body: Mapping[str, Any]) -> bool:
+        """Whether a body holds what the target has turned down alone."""
+        return any(
+            patch and all(body.get(name, MISSING) == value for name, value in patch.items())
+            for patch in self.refused.values()
+        )
+
+    def reply(self, content: bytes) -> Exchange | None:
+        """The first reply to this request, where it was a success."""
+        found = self.replies.get(content)
+        return found if found is not None and found.successful else None
+
+    def text(self, content: bytes, choice: int = 0) -> str:
+        """The text that the model gave for this request; empty where there is none."""
+        found = self.reply(content)
+        if found is None or found.filtered or choice not in found.choices:
+            return ""
+        return found.choices[choice].text
+
+    def context(self) -> int | None:
+        """The context length that some refusal speaks of, where one does."""
+        for x in self.replies.values():
+            if x.refused and any(one.kind == "overflow" for one in x.case.groups):
+                told = _CONTEXT.findall(x.content[:4096].decode("utf-8", "replace"))
+                if told:
+                    return int(told[0])
+        return None
+
+
+__all__ = ["Known"]

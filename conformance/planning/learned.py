@@ -1,0 +1,151 @@
+"""Requests made from what the target has said: stop sequences cut from its text, tokens that it forms, its context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from conformance.exchange import Exchange
+from conformance.model import RequestCase, Validity
+from conformance.planning.bundle import Bundle
+from conformance.planning.dimensions import ABSENT, NEVER, STREAM, TEXTS, USAGE
+from conformance.planning.scene import LONG, Scene, part
+from conformance.strictjson import dumps
+
+Patch = Mapping[str, Any]
+ASSUMED: Final = ", five, six, seven, eight,"  # for a text that is not known yet, so that its price is set aside
+TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have small ids in most vocabularies
+NEAREST_CONTEXT: Final = 8192  # filling a larger one would cost more than it shows
+
+
+def foundations(scene: Scene) -> Iterator[Bundle]:
+    """What has to be asked first so that there is something to learn from."""
+    if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
+        for rank, setting in _cut_settings(scene):
+            groups = [part("cut", f"{name} {setting[0]}", "without") for name in ("inside", "earliest")]
+            yield Bundle("values", min(rank, 1), (scene.case("relation", _long(scene, setting[1]), *groups),))
+    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs"):
+        free = scene.case("relation", _free(scene), part("ban", "natural", "without"))
+        yield Bundle("values", 3, (free, scene.case("relation", _table(scene))))
+
+
+def lessons(scene: Scene) -> Iterator[Bundle]:
+    """What follows from the replies."""
+    if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
+        for rank, (name, patch) in _cut_settings(scene):
+            yield from _cuts(scene, name, patch, rank)
+    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs"):
+        yield from _bans(scene)
+    if scene.full:
+        yield from _filled(scene)
+
+
+def _cut_settings(scene: Scene) -> Iterator[tuple[int, tuple[str, Patch]]]:
+    yield 2, ("plain", {})
+    if not scene.full:
+        return
+    for name, patch in (
+        ("choices", {"n": 2}),
+        ("batch", {**TEXTS.patch}),
+        ("logprobs", {"logprobs": 1}),
+        ("echoed", {"echo": True}),
+    ):
+        body = scene.body(patch)
+        if scene.has(*patch) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
+            yield 4, (name, patch)
+
+
+def _long(scene: Scene, patch: Patch) -> dict[str, Any]:
+    return scene.body(patch, {"max_tokens": LONG})
+
+
+def _cuts(scene: Scene, name: str, patch: Patch, rank: int) -> Iterator[Bundle]:
+    """The text cut inside and at the earliest of several sequences, plain and streamed in turn."""
+    body = _long(scene, patch)
+    content = dumps(body).encode()
+    text = scene.known.text(content) if content in scene.known.replies else ASSUMED
+    if body.get("echo") and text.startswith(str(body["prompt"])):
+        text = text[len(str(body["prompt"])) :]
+    found = pieces(text)
+    if not found:
+        return
+    early, late = found
+    streamed = (USAGE if scene.has("stream_options") else STREAM).patch if scene.has("stream") else {}
+    for label, stop, way in (("inside", early, {}), ("earliest", [NEVER, late, early], streamed)):
+        cut = scene.body(patch, {"max_tokens": LONG, "stop": stop}, way)
+        if not scene.barred(cut) and scene.validity_of(cut) is not Validity.INVALID:
+            yield Bundle("learned", rank, (scene.case("cut", cut, part("cut", f"{label} {name}", "with")),))
+
+
+def pieces(text: str) -> tuple[str, str] | None:
+    """Two stop sequences from a text, the second one later: each spans a word's beginning, so two tokens or more."""
+    if len(text) < 6:
+        return None
+    gaps = [place for place, char in enumerate(text) if char.isspace() and 0 < place < len(text) - 1]
+    middle = len(text) * 2 // 5
+    first = min(gaps, key=lambda gap: abs(gap - middle), default=middle)
+    last = max([gap for gap in gaps if gap > first + 2], default=len(text) - 2)
+    early, late = text[max(first - 1, 0) : first + 2], text[last - 1 : last + 2]
+    return (early, late) if early.strip() and late.strip() and early != late else None
+
+
+def _free(scene: Scene) -> dict[str, Any]:
+    return scene.body({"logprobs": 1, "max_tokens": LONG})
+
+
+def _table(scene: Scene) -> dict[str, Any]:
+    """The first ids of the vocabulary, echoed with log probabilities: the reply spells each of them."""
+    return scene.body({"prompt": list(range(TABLE)), "echo": True, "logprobs": 1, "max_tokens": 1})
+
+
+def _bans(scene: Scene) -> Iterator[Bundle]:
+    """A token that comes by itself is forced, to see what it looks like, and banned, to see it gone.
+
+    Which id a token of the text has is read from the table of spellings; without one, nothing is claimed.
+    """
+    asked = dumps(_free(scene)).encode()
+    free, table = scene.known.reply(asked), scene.known.reply(dumps(_table(scene)).encode())
+    found = _natural(free, table) if free else 11 if asked not in scene.known.replies else None
+    if found is None:
+        return
+    forced = scene.body({"logprobs": 1, "logit_bias": {str(found): 100}})
+    banned = {**_free(scene), "logit_bias": {str(found): -100}}
+    cases: Sequence[RequestCase] = (
+        scene.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{found} learned", "with")),
+        scene.case("relation", banned, part("ban", "natural", "with")),
+    )
+    yield Bundle("learned", 3, tuple(cases))
+
+
+def _natural(free: Exchange, table: Exchange | None) -> int | None:
+    """The id of a token of the free text, by its spelling in the table."""
+    told = _tokens(free)
+    spelled = _tokens(table)[-TABLE - 1 : -1] if table else []  # the last one was generated, a BOS may lead
+    if len(spelled) < TABLE:
+        return None
+    return next((spelled.index(token) for token in told if token.strip() and spelled.count(token) == 1), None)
+
+
+def _tokens(x: Exchange) -> list[str]:
+    lists = x.choices[0].logprobs if 0 in x.choices else None
+    return [token for token in (lists or {}).get("tokens", []) if isinstance(token, str)]
+
+
+def _filled(scene: Scene) -> Iterator[Bundle]:
+    """A prompt that leaves room for just so many tokens, then for too few, where a refusal told the context."""
+    context = scene.known.context()
+    row = scene.contract.binding("context_overflow")
+    if row is None or row.params.get("behaviour") != "refuse" or context is None:
+        return
+    if not 64 <= context <= NEAREST_CONTEXT:
+        return
+    ids = [100 + place % 64 for place in range(context - 8)]
+    for name, room in (("control", 8), ("probe", 16)):
+        body = scene.body({"prompt": ids, "max_tokens": room, "stream": ABSENT})
+        validity = Validity.UNSPECIFIED
+        yield Bundle(
+            "learned", 5, (scene.case("edge", body, part("overflow", f"{row.id} filled", name), validity=validity),)
+        )
+
+
+__all__ = ["foundations", "lessons", "pieces"]

@@ -1,0 +1,32 @@
+"""How much of a budget is planned with: the rest is set aside for repeats and shrinking."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.budget import PROFILES, Budget
+
+RESERVE: Final = 0.15
+
+
+def plannable(budget: Budget) -> Budget:
+    """The budget less the share that is set aside."""
+
+    def kept(amount: int | None) -> int | None:
+        return None if amount is None else int(amount * (1 - RESERVE))
+
+    return Budget(kept(budget.requests), kept(budget.completion_tokens), kept(budget.prompt_tokens), budget.seconds)
+
+
+def smaller(one: Budget, other: Budget) -> Budget:
+    """The lower ceiling of each kind."""
+
+    def least(a: float | None, b: float | None) -> float | None:
+        return b if a is None else a if b is None else min(a, b)
+
+    return Budget(*(least(getattr(one, name), getattr(other, name)) for name in _CEILINGS))  # type: ignore[arg-type]
+
+
+_CEILINGS: Final = ("requests", "completion_tokens", "prompt_tokens", "seconds")
+
+__all__ = ["PROFILES", "RESERVE", "plannable", "smaller"]

@@ -1,0 +1,250 @@
+"""Requests that belong together: the same thing asked in two ways, whose replies must agree or must differ.
+
+A relation is told once on the base and, in `full`, again in settings where defects hide: streamed, with several
+choices, with several prompts, echoed, with log probabilities. Most share the request without the parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.model import Validity
+from conformance.planning.bundle import Bundle
+from conformance.planning.dimensions import ABSENT, IDS, NEVER, OTHER_IDS, STREAM, TEXTS, UNICODE, USAGE
+from conformance.planning.scene import LONG, PROMPT, Scene, part
+from conformance.planning.values import specimens
+
+MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
+ENDLESS: Final = 9_000_000
+Patch = Mapping[str, Any]
+Setting = tuple[str, Patch]
+Build = Callable[[Scene, str, Patch], Iterator[Bundle]]
+
+
+def relations(scene: Scene) -> Iterator[Bundle]:
+    """Every group that some requirement of the contract judges, the plain setting first."""
+    for place, (name, setting) in enumerate(_settings(scene)):
+        for kind, build in KINDS.items():
+            if kind in scene.kinds and (scene.greedy or kind in WITHOUT_COLD):
+                for bundle in build(scene, name, setting):
+                    # settings combine values, so they wait until each value was tried alone
+                    yield replace(bundle, wave="rows", rank=bundle.rank + 2) if place else bundle
+
+
+def _settings(scene: Scene) -> list[Setting]:
+    """Where relations are told: settings that this contract allows and this target takes, two of them in `gate`."""
+    wanted: list[Setting] = [
+        ("plain", {}),
+        ("streamed", {**STREAM.patch, "prompt": UNICODE}),
+        ("choices", {"n": 2, "logprobs": 1}),
+        ("batch", {**USAGE.patch, **TEXTS.patch}),
+        ("echoed", {"echo": True, "logprobs": 1, "prompt": UNICODE}),
+        ("ids", {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, **STREAM.patch}),
+    ]
+    found: list[Setting] = []
+    for name, setting in wanted:
+        kept = {key: value for key, value in setting.items() if scene.has(key)}
+        if _fine(scene, kept) and (not found or kept):
+            found.append((name, kept))
+    return found if scene.full else found[:2]
+
+
+def _fine(scene: Scene, *patches: Patch) -> bool:
+    body = scene.body(*patches)
+    return not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID
+
+
+def _two(
+    scene: Scene, kind: str, key: str, roles: tuple[str, str], one: Patch, other: Patch, *, rank: int = 3
+) -> Iterator[Bundle]:
+    """A group of two requests, where the contract allows both."""
+    if _fine(scene, one) and _fine(scene, other):
+        cases = [
+            scene.case("relation", scene.body(patch), part(kind, key, role))
+            for role, patch in zip(roles, (one, other), strict=True)
+        ]
+        yield Bundle("values", rank, tuple(cases))
+
+
+def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("stream"):
+        plain = {**setting, "stream": ABSENT, "stream_options": ABSENT}
+        streamed = {**setting, **(USAGE if scene.has("stream_options") else STREAM).patch}
+        yield from _two(scene, "twin", name, ("plain", "stream"), plain, streamed, rank=2)
+
+
+def _repeat(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """The base in the first wave and again as a control of the next is a repetition already."""
+    body = scene.body(setting)
+    first, second = (scene.case("relation", body, part("repeat", name, role)) for role in ("first", "second"))
+    if name == "plain":
+        yield Bundle("base", 1, (first,))
+        yield Bundle("values", 1, (second,))
+    else:
+        yield Bundle("values", 3, (first, second), (0, 1))
+
+
+def _seed(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("seed", "temperature"):
+        body = scene.body(setting, {"seed": 20261, "temperature": 1})
+        if _fine(scene, setting, {"seed": 20261, "temperature": 1}):
+            cases = [scene.case("relation", body, part("seed", name, role)) for role in ("first", "second")]
+            yield Bundle("values", 3, tuple(cases), (0, 1))
+
+
+def _vary(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    hot = scene.number("temperature", 1.8, 1.5, 1) if scene.has("temperature") else None
+    if hot is None:
+        return
+    more = {"n": 2} if scene.has("n") and "n" not in setting else {}
+    drawn = {**setting, **more, "temperature": hot, "max_tokens": 8}
+    if _fine(scene, drawn):
+        cases = [scene.case("relation", scene.body(drawn), part("vary", name, "draw")) for _ in range(2)]
+        yield Bundle("values", 3, tuple(cases), (0, 1))
+    if scene.full and scene.has("seed"):
+        bodies = [scene.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in (1, 2, 3)]
+        cases = [scene.case("relation", body, part("vary", f"seeds {name}", "draw")) for body in bodies]
+        yield Bundle("values", 4, tuple(cases))
+
+
+def _null(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """Null against absent; null in place of what keeps a reply short or repeatable would change it."""
+    kept = {"model", "prompt", "max_tokens", "temperature", *setting}
+    nullable = [one for one, told in scene.contract.parameters.items() if told.nullable and scene.has(one)]
+    nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in scene.known.refused}
+    each = scene.full and name == "plain"
+    for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
+        if patch:
+            yield from _two(scene, "null", f"{key} {name}", ("absent", "null"), setting, {**setting, **patch})
+
+
+def _default(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if name not in {"plain", "streamed"}:
+        return
+    for key, default in scene.defaults.items():
+        if default is None or key in {"prompt", "model", "temperature", *setting} or not scene.has(key):
+            continue
+        if isinstance(default, (bool, int, float, str)) and not (isinstance(default, int) and default > MOST_TOKENS):
+            rank = 2 if f"request.{key}.default" in scene.rows else 4
+            absent, told = {**setting, key: ABSENT}, {**setting, key: default}
+            yield from _two(scene, "default", f"{key} {name}", ("absent", "explicit"), absent, told, rank=rank)
+
+
+def _batch(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    prompts: tuple[Any, ...] = (PROMPT, UNICODE)
+    if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
+        prompts = tuple(setting["prompt"])
+    patches = [{**setting, "prompt": list(prompts)}, *({**setting, "prompt": prompt} for prompt in prompts)]
+    roles = ("batch", *(f"single-{place}" for place in range(len(prompts))))
+    if all(_fine(scene, patch) for patch in patches):
+        cases = [
+            scene.case("relation", scene.body(patch), part("batch", name, role))
+            for role, patch in zip(roles, patches, strict=True)
+        ]
+        yield Bundle("values", 3, tuple(cases))
+
+
+def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """A stop sequence that cannot occur, and members that have no business with the text."""
+    inert = {"stop": [NEVER], "user": "user-2", "metadata": {"purpose": "test"}, "extra_body": {}, "seed": 11}
+    if scene.contract.unknown_fields is Validity.VALID:
+        inert["x_unknown_field"] = "ignored"
+    for key, value in inert.items():
+        if (scene.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
+            patch = {**setting, key: value}
+            rank = 2 if key == "stop" else 4
+            yield from _two(scene, "never", f"{key} {name}", ("without", "with"), setting, patch, rank=rank)
+
+
+def _logprobs(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("logprobs"):
+        without, asked = {**setting, "logprobs": ABSENT}, {**setting, "logprobs": 1}
+        yield from _two(scene, "logprobs", name, ("without", "with"), without, asked)
+
+
+def _many(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("n"):
+        yield from _two(scene, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, "n": 2})
+
+
+def _prefix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("max_tokens"):
+        short = {**setting, "max_tokens": 3}
+        yield from _two(scene, "prefix", name, ("short", "long"), short, {**setting, "max_tokens": LONG})
+
+
+def _echo(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("echo"):
+        without = {**setting, "echo": ABSENT}
+        yield from _two(scene, "echo", name, ("without", "with"), without, {**setting, "echo": True})
+
+
+def _narrow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    for parameter, values in (("top_p", (0.001, 0.01)), ("top_k", (1,)), ("min_p", (1,))):
+        # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
+        found = scene.number(parameter, *values) if scene.has(parameter, "temperature") else None
+        if found is not None and found in values:
+            narrow = {**setting, "temperature": 1, parameter: found}
+            yield from _two(scene, "narrow", f"{parameter} {name}", ("greedy", "narrow"), setting, narrow)
+
+
+def _suffix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("suffix"):
+        asked = {**setting, "suffix": " and so on."}
+        yield from _two(scene, "suffix", name, ("without", "with"), setting, asked)
+
+
+def _force(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("logit_bias"):
+        forced = {**setting, "logit_bias": {"100": 100}}
+        yield from _two(scene, "force", f"100 {name}", ("without", "with"), setting, forced)
+
+
+def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if not scene.has("response_format"):
+        return
+    for one in specimens(scene.contract, "response_format"):
+        wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
+        patch = {**setting, **one.patch, **({"max_tokens": LONG} if scene.has("max_tokens") else {})}
+        if wanted in {"json_object", "json_schema"} and _fine(scene, patch):
+            probe = scene.case("relation", scene.body(patch), part("json", f"{one.label} {name}", "probe"))
+            yield Bundle("values", 3, (probe,))
+
+
+def _tier(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    if scene.has("service_tier") and name == "plain":
+        for one in specimens(scene.contract, "service_tier"):
+            if _fine(scene, one.patch):
+                probe = scene.case("relation", scene.body(one.patch), part("tier", one.label, "probe"))
+                yield Bundle("values", 3, (probe,))
+
+
+def _overflow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """More tokens than any context has. Stop sequences keep a target cheap that lowers the limit, as some promise."""
+    behaviour = "context_length_exceeded_behavior"
+    for row in scene.contract.requirements:
+        if row.check != "context_overflow" or name != "plain" or not scene.has("max_tokens"):
+            continue
+        patch = {key: value for key, value in row.when.items() if key in scene.contract.parameters}
+        if scene.has(behaviour) and row.params.get("behaviour") in {"refuse", "truncate"}:
+            patch[behaviour] = "error" if row.params["behaviour"] == "refuse" else "truncate"
+        brief = {"stop": [" ", ",", "\n", "."]} if scene.has("stop") else {}
+        control = scene.case("relation", scene.body(patch, brief), part("overflow", row.id, "control"))
+        beyond = scene.body(patch, brief, {"max_tokens": ENDLESS})
+        probe = scene.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
+        yield Bundle("values", 3, (control, probe))
+
+
+KINDS: Final[Mapping[str, Build]] = {
+    "twin": _twin, "never": _never, "logprobs": _logprobs, "echo": _echo, "many": _many, "default": _default,
+    "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force,
+    "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _tier, "overflow": _overflow,
+}  # fmt: skip
+# What does not rest on a reply that repeats; the rest is left out where the target refuses temperature 0.
+WITHOUT_COLD: Final = frozenset(
+    {"twin", "batch", "many", "vary", "seed", "json", "tier", "overflow", "force", "default"}
+)
+
+__all__ = ["ENDLESS", "KINDS", "relations"]

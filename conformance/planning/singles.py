@@ -1,0 +1,189 @@
+"""Each documented value, alone on the base where there is room, in company where there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from conformance.limits import top
+from conformance.model import Limit, Membership, Validity
+from conformance.planning.bundle import Bundle
+from conformance.planning.dimensions import ABSENT, dimensions
+from conformance.planning.edges import ends, open_ends
+from conformance.planning.scene import Scene, part
+from conformance.planning.values import Level, level, specimens
+
+# Dimensions that a reply shows: one value of each goes alone in every profile, so that its refusal poisons nothing.
+SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs", "stop", "max_tokens", "suffix"})
+SAFE: Final = frozenset({"stop", "max_tokens"})  # seldom refused: where there is no room, rows will do
+LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
+MULTIPLY: Final = frozenset({"n", "best_of"})
+FEW: Final = 4
+
+
+def first(scene: Scene) -> Iterator[Bundle]:
+    """The base, and the bare request in case its temperature is refused."""
+    model, cold = level("model", scene.model), level("temperature", scene.base.get("temperature", ABSENT))
+    told = Level(model.label, scene.bare)
+    bare = scene.case("base", scene.bare, *accepts(scene, told, "probe"), *accepts(scene, told, "control"))
+    if scene.base == scene.bare:
+        yield Bundle("base", 0, (bare,))
+    else:
+        yield alone(scene, cold, rank=0, wave="base", control=scene.bare, origin="base")
+        yield Bundle("base", 0, (bare,))
+
+
+def singles(scene: Scene) -> Iterator[Bundle]:
+    """Wave 0: each value of each dimension by itself. In `gate` one for each dimension that a reply shows.
+
+    The other values of `gate` come first in rows, in the company of others; what that leaves in doubt goes alone then.
+    """
+    found = dimensions(scene)
+    if scene.full:
+        yield from (alone(scene, value, rank=1) for one in found for value in one.levels[1:])
+        yield from (alone(scene, value, rank=3) for value in _others(scene))
+        yield from (alone(scene, value, rank=1) for value in _nulls(scene))
+        yield from _nothing_but_echo(scene)
+        return
+    shared = [one for dimension in found for value in dimension.levels for one in accepts(scene, value, "control")]
+    yield Bundle("values", 0, (scene.case("base", scene.base, *shared),))
+    for one in found:
+        wanted = [value for value in one.levels[1:] if one.name in SHOWN and value.label not in LATER]
+        yield from (alone(scene, value, rank=4 if one.name in SAFE else 1) for value in wanted[:1])
+    yield from _nothing_but_echo(scene)
+    kept = [value for value in _nulls(scene) if value.patch.keys() & scene.base.keys()]
+    yield from _company(scene, [value for value in _nulls(scene) if value not in kept])
+    yield from _company(scene, kept)
+
+
+def edges(scene: Scene) -> Iterator[Bundle]:
+    """Both ends of every range and one step inside of each; what the document leaves open is observed."""
+    settled = scene.known.accepted | scene.known.refused.keys()
+    within: list[Level] = []
+    for limit in _limits(scene):
+        for value in ends(scene, limit):
+            if value.label in settled:
+                continue
+            if _on_the_end(limit, value):
+                yield alone(scene, value, rank=4, wave="rows", origin="edge")
+            else:
+                within.append(value)
+        row = f"request.{limit.parameter}.edge"
+        yield from (_observed(scene, row, one.label, one.patch) for one in open_ends(limit) if row in scene.rows)
+    yield from _company(scene, within, "rows", 4)
+    yield from _company(scene, reversed(within), "rows", 4)
+    for rule in scene.contract.combinations:
+        told = scene.rows.get(rule.id)
+        if told is not None and told.check == "edge_is_observed" and rule.example and scene.has(*rule.example):
+            yield _observed(scene, rule.id, "", rule.example)
+
+
+def suspects(scene: Scene) -> Iterator[Bundle]:
+    """What was refused in company is sent alone, so that only the guilty value is left out from then on."""
+    found = [value for one in dimensions(scene) for value in one.levels[1:]]
+    found += [value for limit in _limits(scene) for value in ends(scene, limit)]
+    found += [level(name, None) for name in scene.contract.parameters]
+    for value in {one.label: one for one in found if one.label in scene.known.suspect}.values():
+        sure = scene.base if scene.validity_of(scene.base) is Validity.VALID else scene.bare
+        yield alone(scene, value, rank=1, wave="alone", control=sure)
+
+
+def alone(
+    scene: Scene,
+    value: Level,
+    *,
+    rank: int,
+    wave: str = "values",
+    origin: str = "value",
+    control: Mapping[str, Any] | None = None,
+) -> Bundle:
+    """A value with its control, which differs in it only."""
+    base = dict(scene.base if control is None else control)
+    if MULTIPLY & value.patch.keys() and _number(value) > FEW and "max_tokens" in base:
+        base["max_tokens"] = 1
+    body = {name: one for name, one in {**base, **value.patch}.items() if one is not ABSENT}
+    if scene.standing(value.patch) is not Validity.VALID:
+        groups = [part("observe", f"{row} {value.label}", "probe") for row in rows_of(scene, value.patch)]
+        return Bundle(wave, rank, (scene.case("base", base), scene.case(origin, body, *groups)))
+    # beside a member that the document leaves open, a refusal does not speak of the value: then it is in company
+    role = "probe" if scene.validity_of(body) is Validity.VALID else "joint"
+    probe = scene.case(origin, body, *accepts(scene, value, role))
+    return Bundle(wave, rank, (scene.case("base", base, *accepts(scene, value, "control")), probe))
+
+
+def accepts(scene: Scene, value: Level, role: str) -> list[Membership]:
+    """A case's part in the groups on accepting each member of a value."""
+    return [part("accept", f"{row} {value.label}", role) for row in rows_of(scene, value.patch)]
+
+
+def rows_of(scene: Scene, patch: Mapping[str, Any]) -> Iterator[str]:
+    """The rows on accepting the members of a patch, as far as the contract has them."""
+    for name, value in patch.items():
+        row = f"request.{name}.{'null' if value is None else 'accepts'}"
+        if value is not ABSENT and row in scene.rows:
+            yield row
+
+
+def _number(value: Level) -> float:
+    return max((one for one in value.patch.values() if isinstance(one, (int, float))), default=0)
+
+
+def _limits(scene: Scene) -> list[Limit]:
+    return [limit for limit in scene.contract.limits if limit.binding and scene.has(top(limit.parameter))]
+
+
+def _on_the_end(limit: Limit, value: Level) -> bool:
+    found = value.value
+    number = len(found) if isinstance(found, list) else next(iter(found.values())) if isinstance(found, dict) else found
+    return number in {limit.low, limit.high}
+
+
+def _company(scene: Scene, wanted: Iterable[Level], wave: str = "values", rank: int = 1) -> Iterator[Bundle]:
+    """Many values in one request. Their role is `joint`: accepted, it speaks for each of them; refused, for none."""
+    kept: list[Level] = []
+    for one in wanted:
+        taken = {name for other in kept for name in other.patch}
+        if not taken & one.patch.keys() and scene.standing(_patch([*kept, one])) is Validity.VALID:
+            kept.append(one)
+    if kept:
+        control = [membership for one in kept for membership in accepts(scene, one, "control")]
+        joint = [membership for one in kept for membership in accepts(scene, one, "joint")]
+        cases = scene.case("base", scene.base, *control), scene.case("value", scene.body(_patch(kept)), *joint)
+        yield Bundle(wave, rank, cases)
+
+
+def _nothing_but_echo(scene: Scene) -> Iterator[Bundle]:
+    """The prompt scored and nothing generated: two values that only mean something together."""
+    told = {"echo": True, "max_tokens": 0}
+    if scene.has(*told) and scene.standing(told) is Validity.VALID:
+        yield Bundle("values", 3, (scene.case("value", scene.body(told)),))
+
+
+def _patch(levels: Iterable[Level]) -> dict[str, Any]:
+    return {name: value for one in levels for name, value in one.patch.items()}
+
+
+def _nulls(scene: Scene) -> Iterator[Level]:
+    """Documented nulls, but for one that would lift the limit of tokens."""
+    for name, parameter in scene.contract.parameters.items():
+        lifts = name == "max_tokens" and scene.contract.default(name) is None
+        if parameter.nullable and scene.has(name) and not lifts and scene.standing({name: None}) is Validity.VALID:
+            yield level(name, None)
+
+
+def _others(scene: Scene) -> Iterator[Level]:
+    """Further values that examples and enums give, which are not combined."""
+    for name, parameter in scene.contract.parameters.items():
+        told = "enum" in parameter.schema or name in scene.contract.examples
+        if told and scene.has(name) and name not in {"model", "prompt"}:
+            yield from (one for one in specimens(scene.contract, name)[:6] if scene.standing(one.patch) != "invalid")
+
+
+def _observed(scene: Scene, row: str, label: str, patch: Mapping[str, Any]) -> Bundle:
+    key = f"{row} {label}".strip()
+    control = scene.case("base", scene.base, part("observe", key, "control"))
+    probe = scene.case("edge", scene.body(patch), part("observe", key, "probe"))
+    return Bundle("values", 5 if not scene.full else 3, (control, probe))
+
+
+__all__ = ["accepts", "alone", "edges", "first", "rows_of", "singles", "suspects"]
