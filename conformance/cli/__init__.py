@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "explain": ("look", "One requirement: promise, source, why it matters, how to mend a server."),
     "send": ("send", "Send one case again and show all of it."),
     "serve": ("serve", "Serve a provider that keeps its contract, or breaks it on request."),
+    "audit": ("audit", "Judge recorded traffic: our own, HAR, or raw transcripts."),
     "drift": ("look", "Compare a contract with a newer document of its provider."),
 }
 

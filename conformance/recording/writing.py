@@ -86,7 +86,7 @@ def write(
         for wave in waves:
             recorder.planned(wave)
         for exchange in exchanges:
-            for attempt in exchange.attempts:
+            for number, attempt in enumerate(exchange.attempts, 1):
                 recorder.started(exchange.case)
-                recorder.attempted(exchange.case, attempt, attempt is exchange.last)
+                recorder.attempted(exchange.case, attempt, number == len(exchange.attempts))
         recorder.close(footer)

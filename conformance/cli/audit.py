@@ -1,0 +1,96 @@
+"""`conformance audit`: recorded traffic, judged by the same checks, without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.cli.options import options
+from conformance.settings import Settings, SettingsError, settings
+
+if TYPE_CHECKING:
+    from conformance.model import Contract
+    from conformance.recording.gather import Gathered
+    from conformance.runner import Run
+
+
+@click.command("audit")
+@click.argument("provider")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@options("specs", "select", "strict", "name", "out")
+@click.option("--quiet", "-q", is_flag=True, help="Print the summary only.")
+def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: Any) -> int:
+    """Judge recorded traffic against the contract of PROVIDER: our NDJSON, HAR, folders of .http and .sse files.
+
+    Reports are written where --out says, and only then.
+    """
+    from conformance.launch import load
+    from conformance.recording import RecordingError
+    from conformance.recording.gather import gather
+    from conformance.report import outputs, results, terminal
+
+    chosen = settings(provider, given)
+    contract = load(chosen)
+    try:
+        gathered = gather(files, contract)
+    except RecordingError as error:
+        raise SettingsError(str(error)) from None
+    run = judged(contract, gathered, chosen)
+    found = results.document(run, strict=chosen.strict)
+    if not quiet:
+        for block in terminal.blocks(found):
+            click.echo(block + "\n")
+        _silent(found["requirements"])
+    for reason in gathered.left_out[:20]:
+        click.echo(f"left out: {reason}", err=True)
+    if len(gathered.left_out) > 20:
+        click.echo(f"left out: {len(gathered.left_out) - 20} more", err=True)
+    click.echo(terminal.summary(found))
+    if given.get("out"):
+        outputs.write(chosen.folder, found, run.exchanges)
+        click.echo(f"  report: {chosen.folder / 'report.html'}")
+    return int(found["exit_code"])
+
+
+def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
+    """The traffic as a run: what our own recordings say of it, or else what the exchanges show."""
+    from conformance.judge import Traffic, judge_all
+    from conformance.launch import selected
+    from conformance.runner import Endpoint, Run, totals
+
+    header = gathered.headers[0] if gathered.headers else {}
+    there = header.get("target", {})
+    exchanges = gathered.exchanges
+    kept = selected(chosen, contract)
+    verdicts = judge_all(contract, Traffic(exchanges, gathered.planned))
+    times = [attempt.started_at for x in exchanges for attempt in x.attempts]
+    ends = [x.last.started_at + x.last.elapsed for x in exchanges]
+    body = exchanges[0].case.body if exchanges else None
+    model = there.get("model") or (body.get("model", "") if isinstance(body, dict) else "")
+    return Run(
+        contract,
+        Endpoint(chosen.name or there.get("name") or contract.provider, there.get("base_url", "recorded"), str(model)),
+        header.get("profile", "recorded"),
+        header.get("seed", 0),
+        gathered.plan_sha256,
+        gathered.planned,
+        exchanges,
+        tuple(one for one in verdicts if one.requirement.id in kept),
+        totals(exchanges),
+        header.get("started_at") or min(times, default=0.0),
+        max(ends, default=0.0) - min(times, default=0.0),
+        gathered.incomplete,
+        tuple(header.get("claims", ())),
+    )
+
+
+def _silent(rows: list[dict[str, Any]]) -> None:
+    """Which requirements the traffic could not speak about."""
+    silent = [row for row in rows if not row["examined"] and not row["observations"]]
+    if silent:
+        click.echo(f"The traffic does not speak about {len(silent)} of {len(rows)} requirements:")
+        for row in silent:
+            click.echo(f"  {row['id']} ({row['level']}): {row['reason']}")
+        click.echo("")

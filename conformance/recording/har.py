@@ -1,0 +1,173 @@
+"""HAR 1.2, in and out: what browsers, mitmproxy and Playwright write, and what their viewers open.
+
+HAR holds content decoded and in one piece. Our own files keep the pieces and the case in members that begin with `_`,
+as the format allows, so that nothing is lost on the way back.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from conformance import __version__
+from conformance.exchange import Attempt, Exchange, Piece
+from conformance.model import Contract, Ending, RequestCase
+from conformance.recording.chain import RecordingError
+from conformance.recording.foreign import Fields, exchange, members, speaks_to
+from conformance.recording.forms import attempt_in, attempt_out, case_in, case_out
+
+_CODING: Final = "content-encoding"
+
+
+def read(path: Path, contract: Contract) -> Iterator[Exchange | str]:
+    """The exchanges of a file; for an entry that cannot be judged, the reason instead."""
+    try:
+        log = json.loads(path.read_bytes())
+        entries = log["log"]["entries"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordingError(f"{path}: no HAR file ({type(error).__name__}: {error}); expected log.entries") from None
+    if not isinstance(entries, list):
+        raise RecordingError(f"{path}: log.entries is no list; expected HAR 1.2")
+    for number, entry in enumerate(entries):
+        try:
+            yield _exchange(entry, number, contract)
+        except (ValueError, TypeError, KeyError) as error:
+            yield f"{path.name} entry {number}: {error}"
+
+
+def _exchange(entry: Any, number: int, contract: Contract) -> Exchange | str:
+    ours = members(entry, "_conformance")
+    if ours:
+        return Exchange(case_in(ours["case"]), tuple(attempt_in(one) for one in ours["attempts"]))
+    if members(entry, "_retried"):
+        raise ValueError("an attempt that was made again; its exchange is a later entry")
+    request, response = members(entry, "request"), members(entry, "response")
+    method, url = str(request.get("method", "")), str(request.get("url", ""))
+    if not speaks_to(contract, method, url):
+        raise ValueError(f"{method} {url[:80]} is another operation than {contract.method} {contract.path}")
+    post = members(request, "postData")
+    if "text" not in post and request.get("bodySize", 0):
+        raise ValueError("the request's body was not recorded; export with content")
+    body = str(post.get("text", "")).encode("utf-8", "surrogatepass")
+    return exchange(contract, "har", number, method, _fields(request), body, _attempt(entry, response))
+
+
+def _attempt(entry: Mapping[str, Any], response: Mapping[str, Any]) -> Attempt:
+    content = members(response, "content")
+    if "text" not in content and content.get("size", 0):
+        raise ValueError("the response's content was not recorded; export with content")
+    text = str(content.get("text", ""))
+    data = base64.b64decode(text) if content.get("encoding") == "base64" else text.encode("utf-8", "surrogatepass")
+    elapsed = max(float(entry.get("time") or 0.0), 0.0) / 1000
+    status = int(response.get("status") or 0)
+    # the content is recorded decoded, so it must not be decoded again
+    headers = tuple((name, value) for name, value in _fields(response) if name.lower() != _CODING and name[:1] != ":")
+    if not status:
+        return Attempt(
+            _time(entry), None, (), (), Ending.TRUNCATED, str(response.get("_error", "no response")), elapsed
+        )
+    pieces = (Piece(elapsed, data),) if data else ()
+    return Attempt(_time(entry), status, headers, pieces, Ending.COMPLETE, "", elapsed)
+
+
+def _fields(message: Mapping[str, Any]) -> Fields:
+    listed = message.get("headers", [])
+    return tuple((str(one["name"]), str(one["value"])) for one in listed if isinstance(one, Mapping))
+
+
+def _time(entry: Mapping[str, Any]) -> float:
+    try:
+        return datetime.fromisoformat(str(entry.get("startedDateTime", ""))).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def write(path: Path, url: str, exchanges: Iterable[Exchange]) -> None:
+    """Write exchanges as HAR; `url` is where they went, the operation's path included."""
+    path.write_text(json.dumps(document(url, exchanges), indent=1), "utf-8")
+
+
+def document(url: str, exchanges: Iterable[Exchange]) -> dict[str, Any]:
+    """Exchanges as a HAR document, one entry for each attempt; the last one of each carries the exchange as it is."""
+    entries = [entry for x in exchanges for entry in _entries(url, x)]
+    creator = {"name": "completions-conformance", "version": __version__}
+    return {"log": {"version": "1.2", "creator": creator, "pages": [], "entries": entries}}
+
+
+def _entries(url: str, x: Exchange) -> Iterator[dict[str, Any]]:
+    for attempt in x.attempts[:-1]:
+        yield {**_entry(url, x.case, attempt), "_retried": {"case": x.case.id}}
+    ours = {"case": case_out(x.case), "attempts": [attempt_out(one) for one in x.attempts]}
+    yield {**_entry(url, x.case, x.last), "_conformance": ours}
+
+
+def _entry(url: str, case: RequestCase, attempt: Attempt) -> dict[str, Any]:
+    started = datetime.fromtimestamp(attempt.started_at, UTC).isoformat(timespec="milliseconds")
+    waited = attempt.pieces[0].at if attempt.pieces else attempt.elapsed
+    timings: dict[str, float] = {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, "send": 0}
+    timings |= {"wait": round(waited * 1000, 3), "receive": round(max(attempt.elapsed - waited, 0) * 1000, 3)}
+    return {
+        "startedDateTime": started,
+        "time": timings["wait"] + timings["receive"],
+        "request": _request(url, case, attempt.http_version),
+        "response": _response(case, attempt),
+        "cache": {},
+        "timings": timings,
+    }
+
+
+def _request(url: str, case: RequestCase, version: str) -> dict[str, Any]:
+    listed = dict(case.headers)
+    mime = next((value for name, value in listed.items() if name.lower() == "content-type"), "")
+    text = case.content.decode("utf-8", "replace")
+    told = {
+        "method": case.method,
+        "url": url,
+        "httpVersion": version,
+        "cookies": [],
+        "headers": _pairs(case.headers),
+        "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
+        "headersSize": -1,
+        "bodySize": len(case.content),
+    }
+    return {**told, "postData": {"mimeType": mime, "params": [], "text": text}} if case.content else told
+
+
+def _response(case: RequestCase, attempt: Attempt) -> dict[str, Any]:
+    x = Exchange(case, (replace(attempt, ending=Ending.COMPLETE),))
+    data = x.content
+    content: dict[str, Any] = {"size": len(data), "mimeType": x.header("content-type") or ""}
+    try:
+        content["text"] = data.decode("utf-8")
+    except UnicodeDecodeError:
+        content |= {"text": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
+    told: dict[str, Any] = {
+        "status": attempt.status or 0,
+        "statusText": _phrase(attempt.status),
+        "httpVersion": attempt.http_version,
+        "cookies": [],
+        "headers": _pairs(attempt.headers),
+        "content": content,
+        "redirectURL": x.header("location") or "",
+        "headersSize": -1,
+        "bodySize": sum(len(piece.data) for piece in attempt.pieces),
+    }
+    return {**told, "_error": attempt.error} if attempt.error else told
+
+
+def _phrase(status: int | None) -> str:
+    try:
+        return HTTPStatus(status or 0).phrase
+    except ValueError:
+        return ""
+
+
+def _pairs(fields: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in fields]
