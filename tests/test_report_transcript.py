@@ -30,6 +30,8 @@ def text_of(transcript):
         ("event 12 /choices/0", 12, "/choices/0"),
         ("event 3", 3, ""),
         ("body /usage", None, "/usage"),
+        ("body/usage/total_tokens", None, "/usage/total_tokens"),
+        ("event 7/choices", 7, "/choices"),
         ("choice 0", None, ""),
         ("", None, ""),
         ("/choices", None, "/choices"),

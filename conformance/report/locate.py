@@ -8,7 +8,7 @@ from typing import Final
 
 _DECODER: Final = JSONDecoder()
 _EVENT: Final = re.compile(r"event (\d+)\b")
-_POINTER: Final = re.compile(r"(?:^|\s)(/\S*)")
+_POINTER: Final = re.compile(r"/\S*$")
 
 
 def event_of(at: str) -> int | None:
@@ -18,9 +18,9 @@ def event_of(at: str) -> int | None:
 
 
 def pointer_of(at: str) -> str:
-    """The pointer in `event 2 /choices/0` or `body /usage`; empty where the place names none."""
+    """The pointer in `event 2 /choices/0` or `body/usage`; empty where the place names none."""
     found = _POINTER.search(at)
-    return found.group(1) if found else ""
+    return found.group() if found else ""
 
 
 def span(text: str, pointer: str) -> tuple[int, int] | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import chain, zip_longest
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.exchange import Exchange
+from conformance.report.evidence import Traffic, citations, with_companions
 from conformance.report.locate import event_of
 from conformance.report.results import address
 from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, headline, plural, urgency
@@ -21,8 +21,6 @@ from conformance.report.transcript import Segment, Transcript, transcript
 MOST_EXCHANGES: Final = 200
 ROOM: Final = 320_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
-MOST_OCCURRENCES: Final = 1_500
-"""Occurrences in one report, shared by the rows that have any."""
 
 COLUMNS: Final = (
     ("o", "Outcome"), ("a", "Area"), ("id", "Requirement"), ("l", "Level"), ("y", "Layer"), ("p", "Promise"),
@@ -55,6 +53,7 @@ def environment() -> Environment:
         "lines": lambda text: Markup(_content(visible(text, lines=True))),  # noqa: S704
         "prose": prose,
         "short": _short,
+        "dotted": lambda id: Markup(_content(visible(id)).replace(".", ".<wbr>")),  # noqa: S704, A006 - escaped
         "split": _split,
         "examined": _examined,
         "event_of": event_of,
@@ -88,9 +87,10 @@ def asset(name: str) -> Markup:
 
 def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> Markup:
     """The report as one element, for a page of its own or for pytest-html's."""
-    rows = _trimmed(sorted(results["requirements"], key=urgency))
+    traffic = Traffic({x.case.id: x for x in exchanges})
+    rows = with_companions(sorted(results["requirements"], key=urgency), traffic)
     cited = citations(rows)
-    shown = _transcripts(cited, {x.case.id: x for x in exchanges}, results)
+    shown = _transcripts(cited, traffic.exchanges, results)
     template = environment().get_template("report.jinja2")
     html = template.render(
         results=results,
@@ -110,21 +110,6 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> 
         left_out=max(len(cited) - len(shown), 0) if shown else 0,
     )
     return Markup(html)  # noqa: S704 - rendered with escaping on
-
-
-def _trimmed(rows: Sequence[Row]) -> list[Row]:
-    """The rows with no more occurrences than one page can hold; results.json has them all."""
-    most = max(MOST_OCCURRENCES // max(sum(bool(row["evidence"]) for row in rows), 1), 2)
-    return [row if len(row["evidence"]) <= most else {**row, "evidence": row["evidence"][:most]} for row in rows]
-
-
-def citations(rows: Iterable[Row]) -> dict[str, list[str]]:
-    """Cited cases with the places cited in them: the first of each row, then the second of each, and so on."""
-    found: dict[str, list[str]] = {}
-    for one in chain.from_iterable(zip_longest(*(row["evidence"] for row in rows))):
-        if one is not None:
-            found.setdefault(one["case"], []).append(one["at"])
-    return found
 
 
 def _transcripts(

@@ -33,19 +33,18 @@
   // evidence: one copy of each exchange in the page, cloned where it is opened
   const fill = (occ) => {
     const source = occ.dataset.x && document.getElementById(occ.dataset.x)
-    if (!source || one('.xb', occ)) return
+    if (!source || one(':scope > .xb', occ)) return
     const copy = one('.xb', source).cloneNode(true)
     const here = occ.dataset.e !== undefined && one('.ev[data-e="' + Number(occ.dataset.e) + '"]', copy)
-    const go = one('.goto', occ)
-    if (go) go.remove()
-    occ.append(copy)
+    const go = one(':scope > .goto', occ)
+    if (go) go.replaceWith(copy)
     if (here) {
       here.classList.add('here')
       const wire = one('.wire', copy)
       wire.scrollTop = Math.max(here.offsetTop - wire.offsetTop - wire.clientHeight / 3, 0)
     }
   }
-  all('.occ').forEach((occ) => occ.addEventListener('toggle', () => { if (occ.open) fill(occ) }))
+  all('.occ, .beside').forEach((occ) => occ.addEventListener('toggle', () => { if (occ.open) fill(occ) }))
 
   // copy
   document.addEventListener('click', (event) => {
