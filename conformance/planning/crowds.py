@@ -24,12 +24,12 @@ def bursts(scene: Scene) -> Iterator[Bundle]:
     if "burst" not in scene.kinds or not scene.greedy:
         return
     wanted = PROMPTS if scene.full else (PROMPT, UNICODE)
-    times = 1 if scene.full else 2
     bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
     solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
     yield Bundle("values", 1, tuple(solo))
-    burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)] * times
-    yield Bundle("burst", 3, tuple(burst), tuple(place // len(bodies) for place in range(len(burst))))
+    burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
+    # two prompts make a thin crowd: the first goes along once more
+    yield Bundle("burst", 3, (*burst, burst[0]), (*(0 for _ in burst), 1))
 
 
 def _way(scene: Scene, place: int) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
         for number in range(REPLIES // many):
             cases.append(scene.case("relation", body, part("arms", name, role)))
             copies.append(number)
-    yield Bundle("rows", 5, tuple(cases), tuple(copies))
+    yield Bundle("rows", 4, tuple(cases), tuple(copies))
 
 
 def _ends(scene: Scene, name: str) -> tuple[float, float] | None:

@@ -35,7 +35,7 @@ def _watched(scene: Scene, key: str, cases: list[RequestCase], number: int) -> B
         for case in cases
     ]  # fmt: skip
     probe = scene.case("alive", scene.base, part("alive", key, "probe"))
-    return Bundle("hostile", 3 + number, (*odd, probe), (*(0 for _ in odd), number + 1))
+    return Bundle("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 
 def _hung_up(scene: Scene) -> Iterator[Bundle]:

@@ -78,25 +78,27 @@ def draw(scene: Scene) -> tuple[Body, ...]:
     counts = Counter(name for body in found.values() for name in body)
     for name in scene.contract.parameters if scene.full else ():
         turn = 0
-        while scene.has(name) and counts[name] < LEAST and turn < 3:
+        while scene.has(name) and counts[name] < LEAST and turn < 6:
             turn += 1
             wanted = LEAST - counts[name] + turn
             for body in _collect(_bodies(scene, (name,)), wanted, scene.seed + turn):
-                if name in body and _keep(scene, found, body):
-                    counts.update(body.keys())
+                counts.update(_keep(scene, found, body).keys())
     return tuple(found.values())
 
 
-def _keep(scene: Scene, found: dict[bytes, Body], body: Body) -> bool:
-    """Add a body unless it is there already or breaks the contract; members that do not go together are parted."""
+def _keep(scene: Scene, found: dict[bytes, Body], body: Body) -> Body:
+    """Add a body unless it is there already or breaks the contract; members that do not go together are parted.
+
+    What was added is returned: nothing where nothing was.
+    """
     for rule in scene.contract.combinations:
         if rule.validity is Validity.INVALID and scene.clashes(body):
             body = {name: value for name, value in body.items() if name not in rule.given}
     content = dumps(body).encode()
     if content in found or scene.validity(content, body) is Validity.INVALID:
-        return False
+        return {}
     found[content] = body
-    return True
+    return body
 
 
 def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Body]:

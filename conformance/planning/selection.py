@@ -149,7 +149,7 @@ class Choice:
         return True
 
 
-FIRST, LAST = 2, 99
+FIRST, MIDDLE, LAST = 2, 4, 99  # ranks: what is always sent if it fits, what goes before the rest
 
 
 def choose(
@@ -174,8 +174,10 @@ def choose(
         del rest[place]
     _fill(rest, choice, FIRST)
     served = {one for bundle in choice.chosen for case in bundle.cases for one in serving.of(case)}
-    for place in _cover(rest, choice, serving, set(serving.all) - served - set(shown)):
-        del rest[place]
+    unseen = set(serving.all) - served - set(shown)
+    for most in (MIDDLE, LAST):
+        for place in _cover({one: bundle for one, bundle in rest.items() if bundle.rank <= most}, choice, serving, unseen):
+            del rest[place]
     _fill(rest, choice, LAST)
     order = {id(bundle): place for place, bundle in enumerate(bundles)}
     return sorted(choice.chosen, key=lambda bundle: order[id(bundle)])

@@ -19,6 +19,7 @@ SAFE: Final = frozenset({"stop", "max_tokens"})  # seldom refused: where there i
 LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
 MULTIPLY: Final = frozenset({"n", "best_of"})
 FEW: Final = 4
+LAST: Final = 9
 
 
 def first(scene: Scene) -> Iterator[Bundle]:
@@ -50,6 +51,11 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     for one in found:
         wanted = [value for value in one.levels[1:] if one.name in SHOWN and value.label not in LATER]
         yield from (alone(scene, value, rank=4 if one.name in SAFE else 1) for value in wanted[:1])
+    if scene.validity_of(scene.base) is not Validity.VALID:
+        # where temperature 0 is left open, what nothing else shows is asked for without it
+        last = [value for one in found for value in one.levels[1:] if scene.standing(value.patch) is Validity.VALID]
+        bodies = [{key: member for key, member in {**scene.bare, **one.patch}.items() if member is not ABSENT} for one in last]
+        yield from (Bundle("rows", LAST, (scene.case("value", body),)) for body in bodies)
     yield from _nothing_but_echo(scene)
     kept = [value for value in _nulls(scene) if value.patch.keys() & scene.base.keys()]
     yield from _company(scene, [value for value in _nulls(scene) if value not in kept])
