@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import comb, exp, fsum
-from typing import Final
+from typing import Any, Final
 
 from conformance.agreement import ENOUGH, commonest, excuse, members, texts
 from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import is_number
+from conformance.checks.logprobs_values import NOISE, maps
 from conformance.examples import choice, completion, example, group, logprobs, plain
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
@@ -22,6 +23,7 @@ from conformance.model import Held, Unclear, Violation
 RISK: Final = 1e-6
 AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share
 REPEATED: Final = 4  # a word that comes so often is what a penalty is for
+MARGIN: Final = 1.0  # a penalty of 2 overcomes this with room to spare
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
@@ -141,6 +143,7 @@ def _all_the_same(replies: Sequence[Exchange], terms: Terms) -> float:
     bad=lambda: (
         example(_group([" so it is what was said"] * 12, [" so so so so so so"] * 12))
         + example(_group([" so so so so so so"] * 3, [" so so so so so so"] * 3))
+        + example(_overtaken_example(), parameter="presence_penalty")
     ),
 )
 def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
@@ -167,11 +170,47 @@ def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
     elif wrong <= RISK:
         told = f"texts repeat {_share(scores[1])} of their words with the penalty, {_share(scores[0])} without"
         yield Violation(f"{told} (chance {wrong:.0e}); expected fewer with it")
-    elif settled and low[0] == high[0] and _most_repeated(low[0]) >= REPEATED:
+    elif settled and low[0] == high[0] and _is_without_effect(arms[0][0], arms[1][0], terms):
         told = f"the text is {show(low[0])} at both ends of the penalty, each of {len(low) + len(high)} times"
         yield Violation(f"{told}; expected less repetition at the upper end")
     else:
         yield Unclear(f"{len(low)} and {len(high)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
+
+
+def _is_without_effect(low: Exchange, high: Exchange, terms: Terms) -> bool:
+    """Whether a penalty at work would have changed this text, which is the same at both ends."""
+    # A presence penalty counts once; a model that is sure of itself may repeat a word all the same.
+    counts_up = "presence_penalty" not in {terms.get("parameter"), *terms.asked(high).body}
+    if counts_up and any(_most_repeated(found.text) >= REPEATED for found in high.choices.values()):
+        return True
+    lists = [x.choices[0].logprobs or {} for x in (low, high) if 0 in x.choices]
+    if len(lists) < 2 or terms.asked(high).echo:
+        return False
+    values = [one.get("token_logprobs", []) for one in lists]
+    # Values that differ between the ends were taken after the penalty, and say nothing of what it had to overcome.
+    before = len(values[0]) == len(values[1]) and all(map(_near, *values))
+    prompt = " ".join(one for one in terms.asked(high).prompts if isinstance(one, str))
+    rewarded = any(terms.asked(low).number(name, 0) <= -MARGIN for name in ("presence_penalty", "frequency_penalty"))
+    return before and (_overtaken(lists[1], prompt, again=True) or (rewarded and _overtaken(lists[0], "", again=False)))
+
+
+def _near(one: Any, other: Any) -> bool:
+    return is_number(one) and is_number(other) and abs(one - other) <= NOISE
+
+
+def _overtaken(lists: Mapping[str, list[Any]], prompt: str, *, again: bool) -> bool:
+    """Whether a token came again although one that had not come yet was nearly as likely; or the other way round."""
+    tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
+    for place, top in maps(lists):
+        if place >= min(len(tokens), len(values)) or (tokens[place] in tokens[:place]) is not again:
+            continue
+        others = {token: value for token, value in top.items() if token != tokens[place] and is_number(value)}
+        rivals = [value for token, value in others.items() if (token in tokens[:place]) is not again]
+        if again:
+            rivals = [value for token, value in others.items() if token not in tokens[:place] and token not in prompt]
+        if any(value > values[place] - MARGIN for value in rivals):
+            return True
+    return False
 
 
 def repetition(text: str) -> float:
@@ -195,3 +234,11 @@ def _group(low: Sequence[str], high: Sequence[str]) -> Group:
         return [plain(completion(choice(text, logprobs=one)), asked) for text, one in zip(found, lists, strict=True)]
 
     return group("arms", "temperature", low=replies(low, 0), high=replies(high, 2 if len(high) > ENOUGH else 0))
+
+
+def _overtaken_example() -> Group:
+    """The same text at both ends, although another word was as likely as the one that came again."""
+    tokens = [" so", " it", " so"]
+    lists = {**logprobs(tokens), "top_logprobs": [{token: -0.25, " as": -0.5} for token in tokens]}
+    reply = plain(completion(choice("".join(tokens), logprobs=lists)), {"temperature": 0, "presence_penalty": 2})
+    return group("arms", "presence_penalty", low=[reply] * ENOUGH, high=[reply] * ENOUGH)

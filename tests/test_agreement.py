@@ -1,0 +1,126 @@
+"""When a difference between two roles is evidence, and when it only raises a doubt."""
+
+import pytest
+
+from conformance.agreement import compare, counted, excuse, finishes, members, same_choices, texts, unchanged, weigh
+from conformance.catalogue import Terms
+from conformance.examples import choice, completion, contract, error, group, plain, stream, usage
+from conformance.model import Ending, Held, Unclear, Validity, Violation
+
+TERMS = Terms(contract())
+COLD = {"temperature": 0}
+
+
+def verdict(first, second):
+    return weigh(list(first), list(second), "text", ("a", "b"))
+
+
+def reply(text=" 4", asked=COLD, **more):
+    return plain(completion(choice(text, **more)), asked)
+
+
+@pytest.mark.parametrize(("first", "second"), [("x", "x"), ("xxx", "xxx"), ("x", "xxxxx")])
+def test_what_is_the_same_in_every_reply_holds(first, second):
+    assert isinstance(verdict(first, second), Held)
+
+
+@pytest.mark.parametrize(("first", "second"), [("x", "y"), ("xx", "yy"), ("xxx", "yy"), ("xy", "yx"), ("xx", "xxxy")])
+def test_a_difference_that_was_seen_too_seldom_asks_for_more(first, second):
+    found = verdict(first, second)
+    assert isinstance(found, Unclear)
+    assert found.repeat
+
+
+@pytest.mark.parametrize(("first", "second"), [("xxx", "yyy"), ("xxxx", "yyy"), ("xxx", "yzy"), ("yzw", "xxx")])
+def test_a_difference_that_always_comes_is_a_violation(first, second):
+    found = verdict(first, second)
+    assert isinstance(found, Violation)
+    assert "; expected " in found.message
+
+
+@pytest.mark.parametrize(("first", "second"), [("xxx", "xyy"), ("xyx", "yxy"), ("xyz", "uvw"), ("xxy", "zzw")])
+def test_a_target_that_varies_by_itself_is_not_accused(first, second):
+    found = verdict(first, second)
+    assert isinstance(found, Unclear)
+    assert not found.repeat
+    assert "not deterministic" in found.reason
+
+
+def test_a_message_shows_long_texts_around_their_difference():
+    found = verdict(["a" * 200 + "x" + "b" * 90] * 3, ["a" * 200 + "y" + "b" * 90] * 3)
+    assert "ayb" in found.message
+    assert "axb" in found.message
+    assert len(found.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        (error(), "HTTP 400"),
+        (error(status=503), "HTTP 503"),
+        (reply(finish="content_filter"), "content_filter"),
+        (plain(completion(choice()), COLD, ending=Ending.TRUNCATED), "truncated"),
+        (plain({"error": {"message": "no"}}, COLD), "nothing to compare"),
+    ],
+)
+def test_a_member_without_a_whole_reply_excuses_the_group_and_says_why(member, reason):
+    pair = group("null", absent=reply(), null=member)
+    assert reason in excuse(pair, "absent", "null").reason
+    found = list(compare(pair, ("absent", "null"), texts, "text", TERMS))
+    assert [type(one) for one in found] == [Unclear]
+    assert not found[0].repeat
+
+
+def test_a_missing_role_is_no_agreement():
+    assert "'null'" in excuse(group("null", absent=reply()), "absent", "null").reason
+
+
+def test_replies_to_invalid_requests_take_no_part():
+    assert not members(group("null", absent=plain(completion(choice()), validity=Validity.INVALID)), "absent")
+
+
+def test_sampled_texts_may_differ_and_may_agree():
+    asked = {"temperature": 1}
+    differ = group("null", absent=[reply(" 4", asked)] * 3, null=[reply(" 5", asked)] * 3)
+    agree = group("null", absent=reply(" 4", asked), null=reply(" 4", asked))
+    assert [type(one) for one in compare(differ, ("absent", "null"), texts, "text", TERMS)] == [Unclear]
+    assert [type(one) for one in compare(agree, ("absent", "null"), texts, "text", TERMS)] == [Held]
+    exact = compare(differ, ("absent", "null"), texts, "text", TERMS, exact=True)
+    assert [type(one) for one in exact] == [Violation]
+
+
+def test_empty_texts_are_no_evidence_of_agreement():
+    silent = group("null", absent=reply(""), null=reply(""))
+    assert [type(one) for one in compare(silent, ("absent", "null"), texts, "text", TERMS)] == [Unclear]
+
+
+def test_choices_are_compared_one_by_one():
+    one = plain(completion(choice(" 4"), choice(" 4", 1)), COLD)
+    other = plain(completion(choice(" 4"), choice(" 9", 1)), COLD)
+    pair = group("null", absent=[one] * 3, null=[other] * 3)
+    found = list(compare(pair, ("absent", "null"), texts, "text", TERMS))
+    assert [(type(one), one.at) for one in found] == [(Held, "choice 0"), (Violation, "choice 1")]
+
+
+def test_other_choices_are_a_violation_at_once():
+    pair = group("null", absent=reply(), null=plain(completion(choice(), choice(index=1)), COLD))
+    assert [type(one) for one in same_choices(pair, ("absent", "null"))] == [Violation]
+    assert any(isinstance(one, Violation) for one in unchanged(pair, ("absent", "null"), TERMS))
+
+
+def test_a_character_that_the_limit_cut_may_be_dropped_or_replaced():
+    pair = group("twin", plain=reply("a\ufffd"), stream=stream(completion(choice("a")), asked=COLD))
+    assert [type(one) for one in compare(pair, ("plain", "stream"), texts, "text", TERMS)] == [Held]
+
+
+def test_views_are_read_from_streams_and_bodies_alike():
+    streamed = stream(completion(choice(" 4,", finish=None)), completion(choice(" 5")), completion(usage=usage(4, 3)))
+    assert texts(streamed) == {0: " 4, 5"}
+    assert finishes(streamed) == {0: "length"}
+    assert counted(streamed, "completion_tokens") == 3
+    assert counted(streamed, "no_such_tokens") is None
+
+
+@pytest.mark.parametrize("value", [True, "4", None, 4.5, [4]])
+def test_a_count_that_is_no_whole_number_is_no_count(value):
+    assert counted(plain(completion(choice(), usage={"completion_tokens": value})), "completion_tokens") is None

@@ -1,0 +1,231 @@
+"""Checks of what replies say of each other: what is seen at once, what after doubt, and what is nobody's fault."""
+
+import pytest
+
+from conformance.catalogue import Terms, load
+from conformance.examples import case, choice, completion, contract, group, logprobs, plain, stream, usage
+from conformance.exchange import Group
+from conformance.judge import Traffic, judge, serves
+from conformance.model import Held, Layer, Level, Membership, Outcome, Requirement, Source, Unclear, Violation
+
+CHECKS = load()
+COLD = {"temperature": 0}
+CAT = "\U0001f431"
+
+
+def found(check, subject, under=None, **params):
+    return list(CHECKS[check].function(subject, Terms(under or contract(), params)))
+
+
+def breaks(check, subject, **params):
+    return any(isinstance(one, Violation) for one in found(check, subject, **params))
+
+
+def holds(check, subject, **params):
+    listed = found(check, subject, **params)
+    return bool(listed) and all(isinstance(one, Held) for one in listed)
+
+
+def doubts(check, subject, **params):
+    listed = [one for one in found(check, subject, **params) if not isinstance(one, Held)]
+    return bool(listed) and all(isinstance(one, Unclear) for one in listed)
+
+
+def pair(kind, first, second, times=3, key="example"):
+    return Group(kind, key, {"plain": (first,) * times, "stream": (second,) * times})
+
+
+def scored(tokens, text=None, asked=None, *, finish="length", start=0, counts=None, **lists):
+    """A reply whose log probabilities have these tokens."""
+    whole = {**logprobs(tokens, start=start), **lists}
+    body = completion(choice("".join(tokens) if text is None else text, finish=finish, logprobs=whole))
+    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(asked or {})})
+
+
+class TestTwins:
+    def twin(self, first, *texts, times=3, finish="length"):
+        chunks = [completion(choice(text, finish=None)) for text in texts[:-1]]
+        last = completion(choice(texts[-1], finish=finish))
+        whole = plain(completion(choice(first, finish=finish)), COLD)
+        return pair("twin", whole, stream(*chunks, last, asked=COLD), times)
+
+    def test_text_held_back_and_sent_late_is_the_same_text(self):
+        assert holds("twin_text_agrees", self.twin(" 4, 5", "", "", " 4, 5", ""))
+
+    def test_emoji_that_were_dropped_are_seen_at_once(self):
+        assert breaks("twin_text_agrees", self.twin(f"a {CAT} b", "a ", " b", times=1))
+
+    def test_a_shorter_stream_is_doubted_first_for_it_may_be_another_draw(self):
+        assert doubts("twin_text_agrees", self.twin(" 4, 5", " 4,", times=1))
+        assert breaks("twin_text_agrees", self.twin(" 4, 5", " 4,", times=3))
+
+    def test_a_chunk_that_is_lost_now_and_then_is_seen_beside_plain_replies_that_agree(self):
+        whole = plain(completion(choice(" 4, 5, 6")), COLD)
+        good, bad = (stream(completion(choice(text)), asked=COLD) for text in (" 4, 5, 6", " 4, 6"))
+        listed = found("twin_text_agrees", Group("twin", "x", {"plain": (whole,) * 3, "stream": (good, bad, good)}))
+        assert [one.flaky for one in listed if isinstance(one, Violation)] == [True]
+
+    def test_other_words_now_and_then_are_no_violation(self):
+        whole = plain(completion(choice(" 4, 5, 6")), COLD)
+        replies = tuple(stream(completion(choice(text)), asked=COLD) for text in (" 4, 5, 6", " 4, 5, 7", " 4, 5, 6"))
+        assert doubts("twin_text_agrees", Group("twin", "x", {"plain": (whole,) * 3, "stream": replies}))
+
+    def test_one_completion_token_whatever_was_streamed_is_seen(self):
+        whole = plain(completion(choice(), usage=usage(4, 4)), COLD)
+        short = stream(completion(choice()), completion(usage=usage(4, 1)), asked=COLD)
+        assert doubts("twin_usage_agrees", pair("twin", whole, short, 1))
+        assert breaks("twin_usage_agrees", pair("twin", whole, short, 3))
+
+    def test_log_probabilities_missing_from_the_stream_are_seen(self):
+        asked = {**COLD, "logprobs": 1}
+        whole = plain(completion(choice(" 4", logprobs=logprobs([" 4"]))), asked)
+        assert breaks("twin_logprobs_agree", pair("twin", whole, stream(completion(choice(" 4")), asked=asked)))
+
+    def test_halves_of_a_character_are_seen_at_once(self):
+        assert breaks("no_replacement_characters", self.twin(f"a {CAT}!", "a \ufffd", "\ufffd!", times=1))
+        assert breaks("no_replacement_characters", self.twin("a \ufffd\ufffd!", f"a {CAT}", "!", times=1))
+
+    def test_a_replacement_character_that_both_show_or_that_the_limit_made_is_fine(self):
+        assert not breaks("no_replacement_characters", self.twin("é \ufffd é", "é \ufffd", " é"))
+        assert not breaks("no_replacement_characters", self.twin("é\ufffd", "é"))
+
+
+class TestEffects:
+    def force(self, text, tokens=None, count=4, **asked):
+        lists = logprobs(tokens) if tokens else None
+        body = completion(choice(text, logprobs=lists), usage=usage(4, count))
+        forced = plain(body, {**COLD, "logit_bias": {"11": 100}, **asked})
+        return Group("force", "11", {"without": (plain(completion(choice()), COLD),), "with": (forced,)})
+
+    def test_a_forced_token_may_lose_the_space_at_the_start_of_the_text(self):
+        assert holds("bias_forces", self.force("is is is is"))
+        assert holds("bias_forces", self.force("is is is is", ["is", " is", " is", " is"]))
+
+    def test_a_forced_token_that_shows_no_text_proves_nothing(self):
+        for text, count in (("", 0), ("", 4), ("\ufffd\ufffd", 4), (" is", 1)):
+            assert doubts("bias_forces", self.force(text, count=count))
+
+    def test_a_token_is_known_by_its_bytes_as_well(self):
+        assert holds("bias_forces", self.force(CAT + CAT, [CAT, CAT], 2))
+
+    def test_one_of_two_forced_tokens_is_left_when_the_other_is_banned(self):
+        def reply(text, **bias):
+            return plain(completion(choice(text), usage=usage(4, 3)), {**COLD, "logit_bias": bias})
+
+        both = reply(" is is is", **{"1": 100, "2": 100})
+        for text, verdict in ((" was was was", Held), (" is was is", Violation), (" is is is", Unclear)):
+            banned = Group("ban", "1", {"forced": (both,), "with": (reply(text, **{"1": -100, "2": 100}),)})
+            assert [type(one) for one in found("bias_bans", banned)] == [verdict]
+
+    def test_a_seed_is_best_effort(self):
+        def seeded(texts):
+            replies = [plain(completion(choice(text)), {"seed": 1}) for text in texts]
+            return group("seed", first=replies[::2], second=replies[1::2])
+
+        assert holds("seed_repeats", seeded(["a"] * 6))
+        assert found("seed_repeats", seeded("ab"))[0].repeat
+        assert doubts("seed_repeats", seeded("aabaaa"))
+        assert breaks("seed_repeats", seeded("abcdef"))
+
+    def test_draws_with_one_common_seed_need_not_vary(self):
+        same = [plain(completion(choice(" 4")), {"seed": 1}) for _ in range(9)]
+        other = [plain(completion(choice(" 4")), {"seed": seed}) for seed in range(9)]
+        assert doubts("sampling_varies", group("vary", draw=same))
+        assert breaks("sampling_varies", group("vary", draw=other))
+
+    def test_narrow_sampling_that_never_gives_the_greedy_text_is_seen(self):
+        greedy = [plain(completion(choice(" 4")), COLD)] * 3
+        drawn = [plain(completion(choice(text)), {"top_k": 1}) for text in (" 5", " 6", " 7")]
+        assert breaks("narrow_sampling_is_greedy", group("narrow", greedy=greedy, narrow=drawn))
+        drawn[1] = plain(completion(choice(" 4")), {"top_k": 1})
+        assert doubts("narrow_sampling_is_greedy", group("narrow", greedy=greedy, narrow=drawn))
+
+    def test_listed_after_the_filter_the_alternatives_show_nothing_of_it(self):
+        renormalised = scored(
+            ["a"], asked={"logprobs": 2, "top_p": 0.5}, token_logprobs=[-0.9], top_logprobs=[{"b": -0.522, "a": -0.9}]
+        )
+        assert not breaks("filter_bounds_the_choice", renormalised, parameter="top_p")
+
+    def test_a_filter_is_not_judged_at_another_temperature_or_with_a_penalty(self):
+        for more in ({"temperature": 0.5}, {"logit_bias": {"1": 5}}, {"presence_penalty": 1}):
+            asked = {"logprobs": 2, "top_p": 0.1, **more}
+            x = scored(["a"], asked=asked, token_logprobs=[-3.0], top_logprobs=[{"b": -0.1, "a": -3}])
+            assert not found("filter_bounds_the_choice", x, parameter="top_p")
+
+
+class TestOthers:
+    def test_an_order_that_cannot_be_told_is_left_open(self):
+        whole = plain(completion(choice(" x"), choice(" x", 1)), {**COLD, "prompt": ["a", "b"]})
+        one = plain(completion(choice(" x")), COLD)
+        assert doubts("batch_order_holds", group("batch", batch=whole, single_0=one, single_1=one))
+
+    def test_greedy_choices_are_compared_with_their_own_prompt(self):
+        asked = {**COLD, "prompt": ["a", "b"]}
+        one = plain(completion(choice(" x"), choice(" y", 1)), asked)
+        texts = (" x", " x", " y", " y")
+        many = plain(completion(*(choice(text, index) for index, text in enumerate(texts))), {**asked, "n": 2})
+        assert holds("choices_agree_when_greedy", group("many", one=[one] * 3, many=[many] * 3))
+
+    def test_a_text_that_ends_by_itself_at_the_limit_may_finish_with_stop(self):
+        short, long = (plain(completion(choice(" 4", finish=reason)), COLD) for reason in ("length", "stop"))
+        assert doubts("cut_text_finishes_with_length", group("prefix", short=[short] * 3, long=[long] * 3))
+
+    def test_a_burst_that_only_differs_in_its_own_words_is_not_a_mix_up(self):
+        def reply(text):
+            return plain(completion(choice(text)), COLD)
+
+        solo = {"solo_0": [reply(" one uno")] * 3, "solo_1": [reply(" two due")] * 3}
+        other = group("burst", **solo, burst_0=reply(" one eins"), burst_1=reply(" two due"))
+        mixed = group("burst", **solo, burst_0=reply(" one due"), burst_1=reply(" two due"))
+        assert doubts("burst_does_not_mix", other)
+        assert breaks("burst_does_not_mix", mixed)
+
+    def test_half_a_surrogate_pair_that_was_sent_may_come_back(self):
+        x = plain(completion(choice("\ud83d 4")), {"echo": True, "prompt": "\ud83d"})
+        assert not found("text_has_no_lone_surrogates", x)
+
+    @pytest.mark.parametrize(
+        ("text", "finish", "broken"),
+        [
+            ('{"a": 1}', "stop", False), ('{"a": [1, 2', "length", False), (' {"a"', "length", False),
+            ("Sure! {", "length", True), ('{"a": 1} done', "stop", True), ("[1]", "stop", True),
+            ('{"a": 1', "stop", True), ('{"a": NaN}', "stop", True),
+        ],
+    )  # fmt: skip
+    def test_json_is_json_from_its_first_character_to_its_last(self, text, finish, broken):
+        probe = plain(completion(choice(text, finish=finish)), {"response_format": {"type": "json_object"}})
+        assert breaks("json_is_valid", group("json", probe=probe)) is broken
+
+    def test_a_schema_that_points_to_another_document_is_not_fetched(self):
+        shape = {"type": "json_schema", "json_schema": {"schema": {"$ref": "http://127.0.0.1:9/x"}}}
+        probe = plain(completion(choice("{}", finish="stop")), {"response_format": shape})
+        assert doubts("json_is_valid", group("json", probe=probe))
+
+
+class TestOwing:
+    """Which members of a group owe an occasion, so that absence is neither green nor a false alarm."""
+
+    def row(self, check, level=Level.MUST, **params):
+        return Requirement("x.y", check, level, Layer.CONTRACT, "It holds.", Source("#"), {}, params)
+
+    def grouped(self, asked, kind, key, role):
+        return case({**COLD, **asked}, id=f"{kind}/{role}", groups=(Membership(kind, key, role),))
+
+    def test_only_twins_with_log_probabilities_owe_equal_ones(self):
+        row, terms = self.row("twin_logprobs_agree"), Terms(contract())
+        assert serves(row, self.grouped({"logprobs": 1}, "twin", "a", "plain"), terms)
+        assert not serves(row, self.grouped({}, "twin", "a", "plain"), terms)
+
+    def test_a_row_about_one_parameter_is_owed_by_its_own_groups(self):
+        row, terms = self.row("parameter_spreads_texts", parameter="top_p"), Terms(contract())
+        assert serves(row, self.grouped({}, "arms", "top_p", "low"), terms)
+        assert not serves(row, self.grouped({}, "arms", "temperature", "low"), terms)
+
+    def test_texts_in_ascii_give_no_occasion_for_broken_characters(self):
+        body = completion(choice(" 4"))
+        replies = [
+            plain(body, COLD, groups=(Membership("twin", "a", "plain"),), id="a"),
+            stream(body, asked=COLD, groups=(Membership("twin", "a", "stream"),), id="b"),
+        ]
+        verdict = judge(self.row("no_replacement_characters"), Traffic(replies), contract())
+        assert verdict.outcome is Outcome.NOT_APPLICABLE

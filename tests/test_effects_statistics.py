@@ -1,0 +1,122 @@
+"""Statistical verdicts: exact tests with a bound, and silence where they cannot tell."""
+
+from itertools import combinations
+from math import comb
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conformance.catalogue import Terms, load
+from conformance.checks.effects_statistics import RISK, at_most, rank_sum, repetition
+from conformance.examples import choice, completion, contract, group, logprobs, plain
+from conformance.model import Held, Unclear, Violation
+
+CHECKS = load()
+SCORES = st.lists(st.integers(0, 4).map(float), min_size=1, max_size=5)
+
+
+def verdict(check, low, high, first=None, second=None, lists=None, **params):
+    """The kind of finding for these texts; the requests of both arms have these members."""
+
+    def replies(texts, asked):
+        return [plain(completion(choice(text, logprobs=lists)), {"temperature": 1, **(asked or {})}) for text in texts]
+
+    arms = group("arms", "x plain", low=replies(low, first), high=replies(high, second))
+    found = list(CHECKS[check].function(arms, Terms(contract(), params)))
+    return [type(one) for one in found]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(SCORES, SCORES)
+def test_the_rank_sum_is_that_of_all_ways_to_split_the_replies(first, second):
+    pool = [*first, *second]
+    ranks = [sum(value < one for value in pool) + (sum(value == one for value in pool) + 1) / 2 for one in pool]
+    reached = sum(ranks[len(first) :])
+    splits = [sum(ranks[place] for place in places) for places in combinations(range(len(pool)), len(second))]
+    assert rank_sum(first, second) == pytest.approx(sum(one >= reached for one in splits) / len(splits))
+
+
+def test_the_bound_of_a_binomial_is_its_tail():
+    assert at_most(2, 4, 0.5) == pytest.approx((1 + 4 + 6) / 16)
+    assert at_most(12, 12, 0.9) == pytest.approx(1)
+
+
+def test_twelve_replies_at_each_end_are_just_enough():
+    assert rank_sum([0.0] * 12, [1.0] * 12) == 1 / comb(24, 12) < RISK
+    assert rank_sum([0.0] * 11, [1.0] * 11) > RISK
+    assert rank_sum([0.0] * 11 + [2.0], [1.0] * 12) > RISK, "one reply out of place is one too many"
+
+
+DIFFERENT = [f" {number}" for number in range(12)]
+OTHERS = [f" {number}" for number in range(20, 32)]
+SAME = [" 4"] * 12
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "narrow", "kind"),
+    [
+        (SAME, DIFFERENT, "low", Unclear),  # " 4" is among the others, so 12 and 12 do not quite tell
+        (SAME, OTHERS, "low", Held),
+        (OTHERS, SAME, "high", Held),
+        (OTHERS, SAME, "low", Violation),
+        (SAME[:6], OTHERS[:6], "low", Unclear),
+    ],
+)
+def test_spread_is_judged_in_the_documented_direction_or_not_at_all(low, high, narrow, kind):
+    assert verdict("parameter_spreads_texts", low, high, narrow=narrow) == [kind]
+
+
+def test_a_narrow_end_where_texts_differ_is_only_held_against_requests_that_are_narrow_indeed():
+    assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.001}) == [Violation]
+    assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.5}) == [Unclear]
+
+
+def test_equal_texts_at_the_wide_end_are_judged_by_their_own_probability():
+    sure, unsure = (logprobs([" 4"], [value]) for value in (-0.01, -2.0))
+    assert verdict("parameter_spreads_texts", SAME, SAME, lists=unsure) == [Violation]
+    assert verdict("parameter_spreads_texts", SAME, SAME, lists=sure) == [Unclear]
+    assert verdict("parameter_spreads_texts", SAME, SAME) == [Unclear]
+    assert verdict("parameter_spreads_texts", SAME, SAME, None, {"temperature": 0.5}, lists=unsure) == [Unclear]
+
+
+def test_a_group_about_another_parameter_shows_nothing():
+    assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="y") == []
+    assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="x") == [Held]
+
+
+LOOP, PROSE = " so so so so so", " so it is what was"
+COLD = {"temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "asked", "kind"),
+    [
+        (LOOP, PROSE, COLD, Held),
+        (LOOP, LOOP, COLD, Violation),
+        (PROSE, PROSE, COLD, Unclear),
+        (LOOP, LOOP, None, Unclear),
+        (PROSE, LOOP, COLD, Unclear),
+    ],
+)
+def test_three_greedy_replies_at_each_end_tell_whether_a_penalty_acts(low, high, asked, kind):
+    assert verdict("penalty_reduces_repetition", [low] * 3, [high] * 3, asked, asked) == [kind]
+
+
+def test_twelve_replies_tell_that_a_penalty_acts_the_wrong_way():
+    assert verdict("penalty_reduces_repetition", [PROSE] * 12, [LOOP] * 12) == [Violation]
+
+
+def test_a_sure_model_may_repeat_under_a_presence_penalty():
+    asked = {**COLD, "presence_penalty": 2}
+    tokens = [" so"] * 5
+    for rival, kind in ((-9.0, Unclear), (-0.9, Violation)):
+        lists = {**logprobs(tokens), "top_logprobs": [{" so": -0.25, " it": rival}] * 5}
+        low = {**COLD, "presence_penalty": -2}
+        assert verdict("penalty_reduces_repetition", [LOOP] * 3, [LOOP] * 3, low, asked, lists) == [kind]
+
+
+def test_repetition_is_the_share_of_words_that_came_before():
+    assert repetition("") == 0
+    assert repetition("a b c") == 0
+    assert repetition("a a a a") == 0.75
