@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, logprobs, plain, stream
-from conformance.exchange import Exchange
+from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Violation
 from conformance.strictjson import MISSING
 
@@ -135,30 +135,53 @@ def no_text_after_finish(x: Exchange, terms: Terms) -> Findings:
 
 
 SCORED = {"max_tokens": 4, "logprobs": 1}
+FOUR = (" a b c d", [" a", " b", " c", " d"])
 ROOM = 256  # a request that asks for so few tokens
 SHORT = 1_000  # and has so few bytes ends at its own limit, not at that of any context
+
+
+def _visible(one: Choice, limit: int) -> int:
+    """How many tokens a choice has for certain: those listed, where they make its text, or one for any text at all."""
+    tokens = (one.logprobs or {}).get("tokens", ())
+    if all(isinstance(token, str) for token in tokens) and "".join(tokens) == one.text:
+        return sum(bool(token) for token in tokens)
+    return 1 if one.text and limit == 1 else 0
 
 
 @check(
     "finish",
     Scope.SUCCESS,
     due=None,
-    good=lambda: example(plain(completion(choice(" a b c d", logprobs=logprobs([" a", " b", " c", " d"]))), SCORED)),
-    bad=lambda: example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]))), SCORED)),
+    good=lambda: (
+        *example(plain(completion(choice(FOUR[0], logprobs=logprobs(FOUR[1]))), SCORED)),
+        *example(plain(completion(choice(" a b", finish="stop", logprobs=logprobs([" a", " b"]))), SCORED)),
+    ),
+    bad=lambda: (
+        *example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]))), SCORED)),
+        *example(plain(completion(choice(FOUR[0], finish="stop", logprobs=logprobs(FOUR[1]))), SCORED)),
+        *example(plain(completion(choice(" a", finish="stop")), {"max_tokens": 1})),
+    ),
 )
 def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
-    """A choice is said to have reached the limit only where it has that many tokens.
+    """A choice is said to have reached the limit where it has that many tokens, and only there.
 
-    After `length` a client asks for the rest; of a text that had ended by itself it gets, and pays for, something else.
+    After `length` a client asks for the rest, after `stop` it does not: told wrongly it pays more or loses the end.
 
-    Fix: decide the reason for each choice by its own tokens, not by those of its batch.
+    Fix: decide the reason for each choice by its own tokens; say `stop` only after a stop sequence or the end of text.
     """
     asked = terms.asked(x)
     limit, reason = asked.max_tokens or 0, terms.get("reason", "length")
-    if not 0 < limit <= ROOM or asked.logprobs is None or asked.echo or len(x.case.content) > SHORT:
+    if not 0 < limit <= ROOM or asked.echo or len(x.case.content) > SHORT:
         return
+    may_stop = bool(asked.stops) or asked.get("response_format") is not None
     for one in x.choices.values():
-        tokens = len((one.logprobs or {}).get("tokens", ()))
-        if tokens and one.finish_reason == reason:
-            seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
-            yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", one.parts[-1].at)
+        at = one.parts[-1].at
+        if one.finish_reason == reason:
+            tokens = len((one.logprobs or {}).get("tokens", ()))
+            if tokens:
+                seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
+                yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
+        elif one.finish_reason == "stop" and not may_stop and (visible := _visible(one, limit)):
+            # An end of text that comes as the last token leaves no room for so many visible ones.
+            seen = f"choice {show(one.index)} finishes with 'stop' after {visible} visible tokens"
+            yield expect(visible < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)
