@@ -470,6 +470,38 @@ class TestFinish:
         (found,) = violations("length_means_the_limit", x)
         assert "choice 0 finishes with 'length' after 1 tokens" in found.message
 
+    FULL = logprobs([" a", " b", " c", " d"])
+    STOPPED = completion(choice(" a b c d", finish="stop", logprobs=FULL))
+
+    def test_a_choice_with_all_its_tokens_in_sight_did_not_stop_by_itself(self):
+        asked = {"max_tokens": 4, "logprobs": 1}
+        assert violations("length_means_the_limit", plain(self.STOPPED, asked))
+        assert violations("length_means_the_limit", stream(self.STOPPED, asked=asked))
+        assert not violations("length_means_the_limit", plain(self.STOPPED, {**asked, "max_tokens": 5}))
+
+    @pytest.mark.parametrize(
+        ("body", "asked"),
+        [
+            (STOPPED, {"max_tokens": 4, "logprobs": 1, "stop": "e"}),
+            (STOPPED, {"max_tokens": 4, "logprobs": 1, "response_format": {"type": "json_object"}}),
+            (completion(choice(" a b c", finish="stop", logprobs=FULL)), {"max_tokens": 4, "logprobs": 1}),
+            (completion(choice(" a b c d", finish="stop"), usage=usage(4, 4)), {"max_tokens": 4}),
+            (completion(choice(" a", finish="content_filter")), {"max_tokens": 1}),
+            (completion(choice("", finish="stop"), usage=usage(4, 1)), {"max_tokens": 1}),
+        ],
+    )
+    def test_an_end_of_text_may_be_the_last_token_and_a_stop_sequence_too(self, body, asked):
+        assert not violations("length_means_the_limit", plain(body, asked))
+
+    def test_chunks_are_counted_where_all_tokens_were_spent(self):
+        chunks = [completion(choice(text, finish=None)) for text in (" a", " b")]
+        asked = {**ASKED, "max_tokens": 2}
+        end = completion(choice("", finish="stop"))
+        assert violations("length_means_the_limit", stream(*chunks, end, completion(usage=usage(4, 2)), asked=asked))
+        assert not violations(
+            "length_means_the_limit", stream(*chunks[:1], end, completion(usage=usage(4, 2)), asked=asked)
+        )
+
 
 class TestLimits:
     def accept(self, *probes, control=None, check="valid_is_accepted", kind="accept", **params):

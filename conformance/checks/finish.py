@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
-from conformance.examples import choice, completion, example, logprobs, plain, stream
+from conformance.checks.usage_counts import counted
+from conformance.examples import choice, completion, example, logprobs, plain, stream, usage
 from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Violation
 from conformance.strictjson import MISSING
@@ -140,12 +141,17 @@ ROOM = 256  # a request that asks for so few tokens
 SHORT = 1_000  # and has so few bytes ends at its own limit, not at that of any context
 
 
-def _visible(one: Choice, limit: int) -> int:
-    """How many tokens a choice has for certain: those listed, where they make its text, or one for any text at all."""
+def _visible(one: Choice, limit: int, spent: bool) -> int:
+    """How many tokens of a choice have text, as far as that is certain.
+
+    Those listed, where they make up its text; or its chunks with text, where as many tokens as allowed were `spent`;
+    or one, where no more are allowed.
+    """
     tokens = (one.logprobs or {}).get("tokens", ())
     if all(isinstance(token, str) for token in tokens) and "".join(tokens) == one.text:
         return sum(bool(token) for token in tokens)
-    return 1 if one.text and limit == 1 else 0
+    chunks = sum(bool(part.text) for part in one.parts)
+    return chunks if spent else min(chunks, 1) if limit == 1 else 0
 
 
 @check(
@@ -160,6 +166,9 @@ def _visible(one: Choice, limit: int) -> int:
         *example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]))), SCORED)),
         *example(plain(completion(choice(FOUR[0], finish="stop", logprobs=logprobs(FOUR[1]))), SCORED)),
         *example(plain(completion(choice(" a", finish="stop")), {"max_tokens": 1})),
+        *example(
+            stream(OPEN, completion(choice(finish="stop")), completion(usage=usage(4, 2)), asked={"max_tokens": 2})
+        ),
     ),
 )
 def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
@@ -173,6 +182,7 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
     limit, reason = asked.max_tokens or 0, terms.get("reason", "length")
     if not 0 < limit <= ROOM or asked.echo or len(x.case.content) > SHORT:
         return
+    spent = x.streamed and counted(x.usage, "completion_tokens") == limit * asked.choices and asked.best_of == asked.n
     may_stop = bool(asked.stops) or asked.get("response_format") is not None
     for one in x.choices.values():
         at = one.parts[-1].at
@@ -181,7 +191,7 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
             if tokens:
                 seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
-        elif one.finish_reason == "stop" and not may_stop and (visible := _visible(one, limit)):
+        elif one.finish_reason == "stop" and not may_stop and (visible := _visible(one, limit, spent)):
             # An end of text that comes as the last token leaves no room for so many visible ones.
             seen = f"choice {show(one.index)} finishes with 'stop' after {visible} visible tokens"
             yield expect(visible < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)
