@@ -181,7 +181,7 @@ ROW = {
         (
             {"derived": [{"id": "request.cold.*", "drop": True, "reason": "r"}]},
             "/derived/0/id",
-            "matches no derived row",
+            "matches no derived or common row",
         ),
         (without_200(), "#/paths/~1text/post/responses", "has no 200"),
         ({"openapi": {"openapi": "3.1.0", "paths": {}}}, "/paths", "found none"),

@@ -26,6 +26,7 @@ DOCUMENT = {
     "components": {"schemas": {"Name": {"type": "string"}, "Loop": {"items": {"$ref": "#/components/schemas/Loop"}}}}
 }
 BASE = {"model": "m", "prompt": "x"}
+OPENAI = load("openai")
 
 
 def test_a_reference_is_replaced_by_what_it_names():
@@ -95,7 +96,7 @@ json_values = st.recursive(
     st.dictionaries(st.sampled_from(["model", "prompt", "n", "stop", "logit_bias", "seed", "temperature"]), json_values)
 )
 def test_the_fast_validator_and_the_readable_one_agree(body):
-    schema = any_of(load("openai").request)
+    schema = any_of(OPENAI.request)
     body = json.loads(dumps(body).encode("utf-8"))
     try:
         fast = validator(dumps(schema)).is_valid(body)
@@ -106,8 +107,8 @@ def test_the_fast_validator_and_the_readable_one_agree(body):
 
 @given(json_values)
 def test_validity_is_total(body):
-    assert validity(load("openai"), body) in Validity
-    assert validity(load("openai"), {**BASE, "logit_bias": body, "n": body}) in Validity
+    assert validity(OPENAI, body) in Validity
+    assert validity(OPENAI, {**BASE, "logit_bias": body, "n": body}) in Validity
 
 
 @pytest.mark.parametrize(
