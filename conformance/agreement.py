@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from conformance.catalogue import Terms, show
@@ -84,6 +85,11 @@ def weigh(
         again = f"{len(second)} and {len(first)} times alike" if constant(second, same) else "never the same"
         return Violation(f"{told} ({again}); expected {shown_model} as in {roles[0]!r}", at, case)
     return Unclear(f"the target is not deterministic: {noun} differs between replies to one request")
+
+
+def blame(finding: Finding, case: str) -> Finding:
+    """The finding with the case that it shows in, where it is a violation."""
+    return replace(finding, case=case) if isinstance(finding, Violation) else finding
 
 
 def constant(values: Iterable[Any], same: Same = equal) -> bool:

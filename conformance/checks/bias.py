@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.agreement import counted, excuse, members
+from conformance.agreement import blame, counted, excuse, members
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import strings
 from conformance.checks.stop import generated
@@ -98,7 +98,8 @@ def bias_forces(group: Group, terms: Terms) -> Findings:
             else:
                 shown = show(list(one.tokens)) if one.tokens else show(one.text)
                 ids = ", ".join(sorted(biased(x, FORCE)))
-                yield Violation(f"with token {ids} forced the text is {shown}; expected one piece repeated", found.at)
+                told = f"with token {ids} forced the text is {shown}"
+                yield Violation(f"{told}; expected one piece repeated", found.at, x.case.id)
 
 
 @check(
@@ -126,7 +127,8 @@ def bias_bans(group: Group, terms: Terms) -> Findings:
             model = before.choices.get(found.index)
             if model is not None:
                 free = members(group, "without")
-                yield _banned(x, said(x, found, terms), said(before, model, terms), free[0] if free else None, terms)
+                said_now, said_before = said(x, found, terms), said(before, model, terms)
+                yield blame(_banned(x, said_now, said_before, free[0] if free else None, terms), x.case.id)
 
 
 def _banned(x: Exchange, now: Said, before: Said, free: Exchange | None, terms: Terms) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.agreement import constant, excuse, members, unchanged, weigh
+from conformance.agreement import blame, constant, excuse, members, unchanged, weigh
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, plain
@@ -203,7 +203,7 @@ def cut_keeps_or_drops_the_stop(group: Group, terms: Terms) -> Findings:
             continue  # not cut here, or in the middle: rows of their own
         kept = "included" if len(cut.text) >= match.end else "excluded"
         told = f"the stop sequence {show(match.stop)} is {kept} in {show(cut.text)}"
-        yield expect(rule in {kept, "either"}, told, f"{rule}", cut.at)
+        yield blame(expect(rule in {kept, "either"}, told, f"{rule}", cut.at), cut.case)
 
 
 @check(
@@ -228,7 +228,8 @@ def stop_finishes_with_stop(group: Group, terms: Terms) -> Findings:
         match = cut.made
         if match is None or (match.end == len(cut.whole) and cut.whole_finish != reason):
             continue  # not cut, or cut where the limit ended the text as well
-        yield expect(cut.finish == reason, f"finish_reason is {show(cut.finish)} after a cut", show(reason), cut.at)
+        told = f"finish_reason is {show(cut.finish)} after a cut"
+        yield blame(expect(cut.finish == reason, told, show(reason), cut.at), cut.case)
 
 
 @check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.agreement import ENOUGH, commonest, compare, contrast, counted, excuse, members, texts
+from conformance.agreement import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
 from conformance.examples import choice, completion, example, group, plain, usage
@@ -206,7 +206,8 @@ def tier_is_reported(group: Group, terms: Terms) -> Findings:
         allowed: Sequence[Any] = terms.get("auto", ()) if wanted == "auto" else (wanted,)
         told = f"service_tier is {show(listed[-1])}" if listed else "service_tier is missing"
         fits = bool(listed) and (not allowed or listed[-1] in allowed)
-        yield expect(fits, f"{told} for {show(wanted)}", " or ".join(map(show, allowed)) or "the tier that served it")
+        expected = " or ".join(map(show, allowed)) or "the tier that served it"
+        yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
 
 
 def _names_tier(value: Any) -> bool:

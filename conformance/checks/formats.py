@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.agreement import excuse, members
+from conformance.agreement import blame, excuse, members
 from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.stop import generated
@@ -67,7 +67,7 @@ def json_is_valid(group: Group, terms: Terms) -> Findings:
             if text is None or not text.strip():
                 yield Unclear("the text is blank, so it shows no format")
             elif found.finish_reason in {"stop", "length"}:
-                yield _judged(text.strip(), schema, whole=whole, at=found.at)
+                yield blame(_judged(text.strip(), schema, whole=whole, at=found.at), x.case.id)
 
 
 def _judged(text: str, schema: Mapping[str, Any] | None, *, whole: bool, at: str) -> Finding:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from conformance.agreement import (
     ENOUGH,
     View,
+    blame,
     compare,
     constant,
     contrast,
@@ -145,7 +146,8 @@ def batch_usage_is_the_sum(group: Group, terms: Terms) -> Findings:
     for x, one in zip(batch, told, strict=True):
         if one is not None and len(known) == len(roles):
             fits = one == sum(known)
-            yield expect(fits, f"prompt_tokens is {one} for the batch", f"{' + '.join(map(str, known))}", x.case.id)
+            told_whole = f"prompt_tokens is {one} for the batch"
+            yield blame(expect(fits, told_whole, " + ".join(map(str, known)), "usage"), x.case.id)
     answers = [text for replies in alone for text in texts(replies[0]).values()]
     same = [x for x in batch if list(texts(x).values()) == answers]
     sums = [_sum(replies[0] for replies in alone)] if all(constant(map(texts, replies)) for replies in alone) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.agreement import comparable, counted, excuse, members
+from conformance.agreement import blame, comparable, counted, excuse, members
 from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
@@ -127,7 +127,8 @@ def default_max_tokens(group: Group, terms: Terms) -> Findings:
             continue
         fits = told == default * choices if set(reasons) == {"length"} else told <= default * choices
         observed = f"completion_tokens is {told} without max_tokens, finish_reason {show(reasons)}"
-        yield expect(fits, observed, f"at most {default} per choice, and all of them with `length`")
+        expected = f"at most {default} per choice, and all of them with `length`"
+        yield blame(expect(fits, observed, expected, "usage"), x.case.id)
 
 
 @check(
@@ -177,8 +178,8 @@ def context_overflow(group: Group, terms: Terms) -> Findings:
             yield Observation("beyond the context", f"HTTP {x.status}")
             yield Held()
         else:
-            finding = expect(did == behaviour, f"HTTP {x.status} beyond the context", _expected(behaviour))
-            yield Violation(finding.message, "", x.case.id) if isinstance(finding, Violation) else finding
+            told = f"HTTP {x.status} beyond the context"
+            yield blame(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
 
 
 def _expected(behaviour: str) -> str:

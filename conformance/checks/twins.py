@@ -7,6 +7,7 @@ from typing import Any
 
 from conformance.agreement import (
     ENOUGH,
+    blame,
     compare,
     constant,
     contrast,
@@ -149,7 +150,8 @@ def twin_usage_agrees(group: Group, terms: Terms) -> Findings:
     for x in streams:
         told = counted(x, "prompt_tokens")
         if told is not None and prompts:
-            yield expect(told in prompts, f"prompt_tokens is {told} in the stream", f"{prompts[0]} as plain")
+            observed = f"prompt_tokens is {told} in the stream"
+            yield blame(expect(told in prompts, observed, f"{prompts[0]} as plain", "usage"), x.case.id)
 
     # Only replies with the same texts and endings owe the same count.
     sides = [[(_wording(x), counted(x, "completion_tokens")) for x in side] for side in (plains, streams)]
