@@ -18,19 +18,27 @@ ORDER: Final = ("base", "values", "alone", "rows", "learned", "burst", "hostile"
 class Bundle:
     """Cases of one wave that are chosen or left out together. A lower `rank` is dearer to a small budget.
 
-    `copies` numbers the cases that are the same request: a case sent a second time is another exchange.
+    `copies` numbers the cases that are the same request: a case sent a second time is another exchange. `then` is
+    what a later wave makes of the replies: it is set aside for, and counted, with what it rests on.
     """
 
     wave: str
     rank: int
     cases: tuple[RequestCase, ...]
     copies: tuple[int, ...] = ()
+    then: Bundle | None = None
 
     @cached_property
     def named(self) -> tuple[tuple[str, RequestCase], ...]:
         """Each case with what makes it one request on the wire."""
         copies = self.copies or (0,) * len(self.cases)
         return tuple((identity(case, copy), case) for case, copy in zip(self.cases, copies, strict=True))
+
+    @cached_property
+    def slots(self) -> tuple[tuple[str, RequestCase], ...]:
+        """Each case, what follows included, by its wave and what makes it one request."""
+        own = tuple((f"{self.wave} {key}", case) for key, case in self.named)
+        return own + (self.then.slots if self.then else ())
 
 
 @dataclass

@@ -26,10 +26,13 @@ def bursts(scene: Scene) -> Iterator[Bundle]:
     wanted = PROMPTS if scene.full else (PROMPT, UNICODE)
     bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
     solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
-    yield Bundle("values", 1, tuple(solo))
     burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
     # two prompts make a thin crowd: the first goes along once more
-    yield Bundle("burst", 3, (*burst, burst[0]), (*(0 for _ in burst), 1))
+    crowd = Bundle("burst", 1, (*burst, burst[0]), (*(0 for _ in burst), 1))
+    if scene.known.reply(solo[-1].content) is None:
+        yield Bundle("values", 3, tuple(solo), then=crowd)
+    else:
+        yield crowd
 
 
 def _way(scene: Scene, place: int) -> dict[str, Any]:

@@ -42,7 +42,13 @@ class Dimension:
 
 def dimensions(scene: Scene) -> tuple[Dimension, ...]:
     """The dimensions of a contract with every level that it surely allows and that the target has not refused."""
-    found = []
+    found: tuple[Dimension, ...] | None = scene.memo.get("dimensions")
+    if found is None:
+        found = scene.memo["dimensions"] = tuple(_dimensions(scene))
+    return found
+
+
+def _dimensions(scene: Scene) -> Iterator[Dimension]:
     for name in ("channel", *scene.contract.parameters):
         if name in {"model", "stream", "stream_options"} or not scene.has("stream" if name == "channel" else name):
             continue
@@ -50,8 +56,7 @@ def dimensions(scene: Scene) -> tuple[Dimension, ...]:
         first, *others = build(scene, name)
         levels = [first, *(one for one in others if one.label != first.label and _usable(scene, one))]
         if len(levels) > 1:
-            found.append(Dimension(name, tuple(levels)))
-    return tuple(found)
+            yield Dimension(name, tuple(levels))
 
 
 def _usable(scene: Scene, one: Level) -> bool:
@@ -73,6 +78,17 @@ def _channel(scene: Scene, name: str) -> Iterator[Level]:
 
 STREAM: Final = Level("stream", {"stream": True, "stream_options": ABSENT})
 USAGE: Final = Level("stream-with-usage", {"stream": True, "stream_options": {"include_usage": True}})
+
+
+def streaming(scene: Scene) -> Mapping[str, Any]:
+    """The members that ask for a stream, and for usage in it where there is such an option."""
+    return (USAGE if scene.has("stream_options") else STREAM).patch
+
+
+def shown(scene: Scene, name: str) -> Any:
+    """The first value of a parameter besides the base's: what wave 0 tries, so that relations share the request."""
+    found = next((one for one in dimensions(scene) if one.name == name), None)
+    return found.levels[1].value if found else ABSENT
 
 
 def _prompt(scene: Scene, name: str) -> Iterator[Level]:
@@ -201,5 +217,5 @@ _KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
 
 __all__ = [
     "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
-    "likely",
+    "likely", "shown", "streaming",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import STREAM, USAGE
+from conformance.planning.dimensions import USAGE, streaming
 from conformance.planning.edges import beyond, shaped
 from conformance.planning.scene import Scene, part
 from conformance.strictjson import MISSING, dumps
@@ -68,9 +68,9 @@ def _cases(
         # whoever streams must refuse before the stream begins, and in the same words
         key = f"{row.id} {label}"
         yield from _pair(scene, row, label, patch, {}, part("channel", key, "plain"))
-        yield from _pair(scene, row, f"{label}, streamed", patch, STREAM.patch, part("channel", key, "stream"))
+        yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene), part("channel", key, "stream"))
     elif turn % 2:
-        yield from _pair(scene, row, f"{label}, streamed", patch, STREAM.patch)
+        yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene))
     else:
         yield from _pair(scene, row, label, patch, {})
 

@@ -22,7 +22,8 @@ from conformance.planning.protocol import protocol
 from conformance.planning.relations import relations
 from conformance.planning.samples import samples
 from conformance.planning.scene import Scene
-from conformance.planning.selection import Purse, Serving, choose, cost, must
+from conformance.planning.selection import Purse, choose
+from conformance.planning.serving import Serving, cost, must
 from conformance.planning.singles import edges, first, singles, suspects
 
 Drawn = Sequence[Mapping[str, Any]]
@@ -69,7 +70,7 @@ class Journey:
         if cases:
             exchanges = yield Wave(name, cases, serial=name == "hostile", burst=name == "burst")
             self.cases += cases
-            self.shown.update(one for bundle in chosen for case in bundle.cases for one in self._serving.of(case))
+            self.shown.update(one for case in cases for one in self._serving.of(case))
             self.known.learn(exchanges)
 
     def _choose(self, ahead: Sequence[Bundle], ceiling: Budget) -> list[Bundle]:
@@ -80,11 +81,7 @@ class Journey:
 
     def _bundles(self) -> Iterator[Bundle]:
         for bundle in bundles(self.now, self.drawn):
-            if (
-                not self.select
-                or not bundle.rank
-                or any(self._serving.of(case) & self._wanted for case in bundle.cases)
-            ):
+            if not self.select or not bundle.rank or self._serving.by(bundle) & self._wanted:
                 yield bundle
 
     def __post_init__(self) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.exchange import Exchange
 from conformance.model import RequestCase, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, NEVER, STREAM, TEXTS, USAGE
+from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, streaming
 from conformance.planning.scene import LONG, Scene, part
 from conformance.strictjson import dumps
 
 Patch = Mapping[str, Any]
-ASSUMED: Final = ", five, six, seven, eight,"  # for a text that is not known yet, so that its price is set aside
+# What stands for replies that are still to come, so that what follows from them is paid for.
+ASSUMED: Final = ", five, six, seven, eight,"
+ASSUMED_ID: Final = 11
 TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have small ids in most vocabularies
 NEAREST_CONTEXT: Final = 8192  # filling a larger one would cost more than it shows
 
@@ -23,19 +25,26 @@ def foundations(scene: Scene) -> Iterator[Bundle]:
     if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
         for rank, setting in _cut_settings(scene):
             groups = [part("cut", f"{name} {setting[0]}", "without") for name in ("inside", "earliest")]
-            yield Bundle("values", min(rank, 1), (scene.case("relation", _long(scene, setting[1]), *groups),))
+            cuts = [case for bundle in _cuts(scene, *setting, 1, ASSUMED) for case in bundle.cases]
+            first = scene.case("relation", _long(scene, setting[1]), *groups)
+            yield Bundle("values", rank, (first,), then=Bundle("learned", rank, tuple(cuts)))
     if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs"):
         free = scene.case("relation", _free(scene), part("ban", "natural", "without"))
-        yield Bundle("values", 3, (free, scene.case("relation", _table(scene))))
+        then = Bundle("learned", 3, _ban(scene, ASSUMED_ID))
+        yield Bundle("values", 3, (free, scene.case("relation", _table(scene))), then=then)
 
 
 def lessons(scene: Scene) -> Iterator[Bundle]:
     """What follows from the replies."""
     if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
-        for rank, (name, patch) in _cut_settings(scene):
-            yield from _cuts(scene, name, patch, rank)
+        for _, (name, patch) in _cut_settings(scene):
+            text = scene.known.text(dumps(_long(scene, patch)).encode())
+            yield from _cuts(scene, name, patch, 1, text)
     if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs"):
-        yield from _bans(scene)
+        free, table = (scene.known.reply(dumps(one).encode()) for one in (_free(scene), _table(scene)))
+        found = _natural(free, table)
+        if found is not None:
+            yield Bundle("learned", 1, _ban(scene, found))
     if scene.full:
         yield from _filled(scene)
 
@@ -59,18 +68,16 @@ def _long(scene: Scene, patch: Patch) -> dict[str, Any]:
     return scene.body(patch, {"max_tokens": LONG})
 
 
-def _cuts(scene: Scene, name: str, patch: Patch, rank: int) -> Iterator[Bundle]:
+def _cuts(scene: Scene, name: str, patch: Patch, rank: int, text: str) -> Iterator[Bundle]:
     """The text cut inside and at the earliest of several sequences, plain and streamed in turn."""
     body = _long(scene, patch)
-    content = dumps(body).encode()
-    text = scene.known.text(content) if content in scene.known.replies else ASSUMED
     if body.get("echo") and text.startswith(str(body["prompt"])):
         text = text[len(str(body["prompt"])) :]
     found = pieces(text)
     if not found:
         return
     early, late = found
-    streamed = (USAGE if scene.has("stream_options") else STREAM).patch if scene.has("stream") else {}
+    streamed = streaming(scene) if scene.has("stream") else {}
     for label, stop, way in (("inside", early, {}), ("earliest", [NEVER, late, early], streamed)):
         cut = scene.body(patch, {"max_tokens": LONG, "stop": stop}, way)
         if not scene.barred(cut) and scene.validity_of(cut) is not Validity.INVALID:
@@ -98,28 +105,22 @@ def _table(scene: Scene) -> dict[str, Any]:
     return scene.body({"prompt": list(range(TABLE)), "echo": True, "logprobs": 1, "max_tokens": 1})
 
 
-def _bans(scene: Scene) -> Iterator[Bundle]:
+def _ban(scene: Scene, token: int) -> tuple[RequestCase, ...]:
     """A token that comes by itself is forced, to see what it looks like, and banned, to see it gone.
 
     Which id a token of the text has is read from the table of spellings; without one, nothing is claimed.
     """
-    asked = dumps(_free(scene)).encode()
-    free, table = scene.known.reply(asked), scene.known.reply(dumps(_table(scene)).encode())
-    found = _natural(free, table) if free else 11 if asked not in scene.known.replies else None
-    if found is None:
-        return
-    forced = scene.body({"logprobs": 1, "logit_bias": {str(found): 100}})
-    banned = {**_free(scene), "logit_bias": {str(found): -100}}
-    cases: Sequence[RequestCase] = (
-        scene.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{found} learned", "with")),
+    forced = scene.body({"logprobs": 1, "logit_bias": {str(token): 100}})
+    banned = {**_free(scene), "logit_bias": {str(token): -100}}
+    return (
+        scene.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{token} learned", "with")),
         scene.case("relation", banned, part("ban", "natural", "with")),
     )
-    yield Bundle("learned", 3, tuple(cases))
 
 
-def _natural(free: Exchange, table: Exchange | None) -> int | None:
+def _natural(free: Exchange | None, table: Exchange | None) -> int | None:
     """The id of a token of the free text, by its spelling in the table."""
-    told = _tokens(free)
+    told = _tokens(free) if free else []
     spelled = _tokens(table)[-TABLE - 1 : -1] if table else []  # the last one was generated, a BOS may lead
     if len(spelled) < TABLE:
         return None

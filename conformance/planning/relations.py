@@ -12,7 +12,18 @@ from typing import Any, Final
 
 from conformance.model import Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, IDS, NEVER, OTHER_IDS, STREAM, TEXTS, UNICODE, USAGE
+from conformance.planning.dimensions import (
+    ABSENT,
+    IDS,
+    NEVER,
+    OTHER_IDS,
+    STREAM,
+    TEXTS,
+    UNICODE,
+    USAGE,
+    shown,
+    streaming,
+)
 from conformance.planning.scene import LONG, PROMPT, Scene, part
 from conformance.planning.values import specimens
 
@@ -69,10 +80,16 @@ def _two(
 
 
 def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("stream"):
-        plain = {**setting, "stream": ABSENT, "stream_options": ABSENT}
-        streamed = {**setting, **(USAGE if scene.has("stream_options") else STREAM).patch}
-        yield from _two(scene, "twin", name, ("plain", "stream"), plain, streamed, rank=2)
+    if not scene.has("stream"):
+        return
+    settings = [(name, setting)]
+    if not scene.full and name == "plain":
+        # one twin with characters of several bytes, one with log probabilities: each shares its plain half
+        settings += [("unicode", {"prompt": UNICODE})]
+        settings += [("logprobs", {"logprobs": shown(scene, "logprobs")})] if scene.has("logprobs") else []
+    for key, patch in settings:
+        plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}
+        yield from _two(scene, "twin", key, ("plain", "stream"), plain, {**patch, **streaming(scene)}, rank=2)
 
 
 def _repeat(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -160,7 +177,7 @@ def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 def _logprobs(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("logprobs"):
-        without, asked = {**setting, "logprobs": ABSENT}, {**setting, "logprobs": 1}
+        without, asked = {**setting, "logprobs": ABSENT}, {**setting, "logprobs": shown(scene, "logprobs")}
         yield from _two(scene, "logprobs", name, ("without", "with"), without, asked)
 
 
@@ -231,7 +248,7 @@ def _overflow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         if scene.has(behaviour) and row.params.get("behaviour") in {"refuse", "truncate"}:
             patch[behaviour] = "error" if row.params["behaviour"] == "refuse" else "truncate"
         brief = {"stop": [" ", ",", "\n", "."]} if scene.has("stop") else {}
-        control = scene.case("relation", scene.body(patch, brief), part("overflow", row.id, "control"))
+        control = scene.case("relation", scene.body(patch), part("overflow", row.id, "control"))
         beyond = scene.body(patch, brief, {"max_tokens": ENDLESS})
         probe = scene.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
         yield Bundle("values", 3, (control, probe))

@@ -114,13 +114,14 @@ class Scene:
     def barred(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds what may not be combined, by the contract or by what this target refused."""
         content = dumps(body)
-        found = self._barred.get(content)
+        found: bool | None = self.memo.get(content)
         if found is None:
-            found = self._barred[content] = self._bars(body)
+            found = self.memo[content] = self._bars(body)
         return found
 
     @cached_property
-    def _barred(self) -> dict[str, bool]:
+    def memo(self) -> dict[str, Any]:
+        """What was computed already of this scene."""
         return {}
 
     def _bars(self, body: Mapping[str, Any]) -> bool:

@@ -2,88 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final
 
-from conformance.asked import Asked
-from conformance.budget import Budget, Cost, worst_case
-from conformance.catalogue import Scope, Terms, load
-from conformance.judge import serves
-from conformance.model import Contract, Level, RequestCase, Requirement, Validity
+from conformance.budget import Budget, Cost
+from conformance.model import RequestCase
 from conformance.planning.bundle import Bundle
-from conformance.strictjson import dumps
+from conformance.planning.serving import Serving, cost
 
-# Roles that give something to compare with: a group shows nothing before the other role is there.
-PREPARES: Final = frozenset(
-    {"control", "without", "absent", "first", "one", "short", "greedy", "forced", "hostile", "plain"}
-)
-
-
-@dataclass
-class Serving:
-    """Which requirements a case serves. Rows that look at the same thing in the same way are asked once."""
-
-    contract: Contract
-    _found: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def of(self, case: RequestCase) -> frozenset[str]:
-        """The ids of the requirements that a case is due to show."""
-        return self._by_content(case).union(self._by_group(case))
-
-    def _by_content(self, case: RequestCase) -> frozenset[str]:
-        key = f"{case.credential} {case.hang_up_after} {case.validity} {hash(case.content)}"
-        found = self._found.get(key)
-        if found is None:
-            served = [ids for row, ids in self._alike if serves(row, case, self._terms[row.id])]
-            found = self._found[key] = frozenset(one for ids in served for one in ids)
-        return found
-
-    def _by_group(self, case: RequestCase) -> Iterable[str]:
-        for one in case.groups:
-            if one.role in PREPARES or one.role.startswith(("solo-", "single-")):
-                continue
-            row, _, _ = one.key.partition(" ")
-            for found in self._groups.get(one.kind, ()):
-                if load()[found.check].keyed:
-                    if found.id == row:
-                        yield found.id
-                elif found.params.get("parameter") in {None, row}:
-                    yield found.id
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Every requirement that is more than an observation."""
-        return tuple(row.id for row in self.contract.requirements if row.level is not Level.MAY)
-
-    @cached_property
-    def _alike(self) -> list[tuple[Requirement, tuple[str, ...]]]:
-        alike: dict[str, list[Requirement]] = {}
-        for row in self.contract.requirements:
-            if load()[row.check].scope is not Scope.GROUP and load()[row.check].due is not None:
-                alike.setdefault(dumps([row.check, dict(row.when), dict(row.params)]), []).append(row)
-        return [(rows[0], tuple(row.id for row in rows)) for rows in alike.values()]
-
-    @cached_property
-    def _terms(self) -> Mapping[str, Terms]:
-        readings: dict[bytes, Asked] = {}
-        return {row.id: Terms(self.contract, row.params, readings) for row, _ in self._alike}
-
-    @cached_property
-    def _groups(self) -> Mapping[str, list[Requirement]]:
-        found: dict[str, list[Requirement]] = {}
-        for row in self.contract.requirements:
-            found.setdefault(load()[row.check].group, []).append(row)
-        return found
-
-
-def cost(case: RequestCase, defaults: Mapping[str, Any]) -> Cost:
-    """What a case may cost: nothing where it must be refused; a hostile prompt is counted apart."""
-    if case.validity is Validity.INVALID:
-        return Cost()
-    found = worst_case(Asked(case.body if isinstance(case.body, Mapping) else {}, defaults))
-    return Cost(0 if case.hostile else found.prompt, found.completion)
+ALWAYS, FIRST, MIDDLE, LAST = 0, 2, 4, 99  # ranks: what goes before set cover, before SHOULD, before all else
 
 
 @dataclass
@@ -117,26 +45,19 @@ class Choice:
     """The bundles chosen so far, the requests they share, and what they cost."""
 
     purse: Purse
+    serving: Serving
     defaults: Mapping[str, Any]
     chosen: list[Bundle] = field(default_factory=list)
     prices: dict[str, Cost] = field(default_factory=dict)
-    taken: set[tuple[str, str]] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
 
     def price(self, bundle: Bundle) -> tuple[int, Cost]:
         """What a bundle costs on top of what is chosen."""
-        new = {key: case for key, case in bundle.named if (bundle.wave, key) not in self.taken}
-        found = [self.prices.get(key) or self._cost(key, case) for key, case in new.items()]
-        return len(new), Cost(sum([one.prompt for one in found]), sum([one.completion for one in found]))
+        return self._sum({slot: case for slot, case in bundle.slots if slot not in self.taken})
 
     def whole(self, bundles: Iterable[Bundle]) -> tuple[int, Cost]:
         """What all of these cost together."""
-        everything = {(bundle.wave, key): case for bundle in bundles for key, case in bundle.named}
-        found = [self._cost(key, case) for (_, key), case in everything.items()]
-        return len(found), Cost(sum([one.prompt for one in found]), sum([one.completion for one in found]))
-
-    def _cost(self, key: str, case: RequestCase) -> Cost:
-        found = self.prices[key] = cost(case, self.defaults)
-        return found
+        return self._sum({slot: case for bundle in bundles for slot, case in bundle.slots})
 
     def take(self, bundle: Bundle) -> bool:
         """Choose a bundle if it can be paid for."""
@@ -144,12 +65,20 @@ class Choice:
         if not self.purse.affords(requests, spent):
             return False
         self.purse.pay(requests, spent)
-        self.taken.update((bundle.wave, key) for key, _ in bundle.named)
+        self.taken.update(slot for slot, _ in bundle.slots)
         self.chosen.append(bundle)
         return True
 
+    def served(self) -> set[str]:
+        return {one for bundle in self.chosen for one in self.serving.by(bundle)}
 
-FIRST, MIDDLE, LAST = 2, 4, 99  # ranks: what is always sent if it fits, what goes before the rest
+    def _sum(self, cases: Mapping[str, RequestCase]) -> tuple[int, Cost]:
+        found = [self.prices.get(slot) or self._cost(slot, case) for slot, case in cases.items()]
+        return len(found), Cost(sum([one.prompt for one in found]), sum([one.completion for one in found]))
+
+    def _cost(self, slot: str, case: RequestCase) -> Cost:
+        found = self.prices[slot] = cost(case, self.defaults)
+        return found
 
 
 def choose(
@@ -161,23 +90,15 @@ def choose(
     defaults: Mapping[str, Any],
 ) -> list[Bundle]:
     """The bundles to send, in their order. `shown` were served before, `wanted` are to be covered."""
-    choice = Choice(purse, defaults)
+    choice = Choice(purse, serving, defaults)
     if purse.affords(*choice.whole(bundles)):
         return [bundle for bundle in bundles if choice.take(bundle)]
     rest = dict(enumerate(bundles))
-    for place, bundle in list(rest.items()):
-        if bundle.rank == 0 and choice.take(bundle):
-            del rest[place]
-    owed = set(wanted) - set(shown)
-    owed -= {one for bundle in choice.chosen for case in bundle.cases for one in serving.of(case)}
-    for place in _cover(rest, choice, serving, owed):
-        del rest[place]
+    _fill(rest, choice, ALWAYS)
+    _cover(rest, choice, set(wanted) - set(shown) - choice.served(), LAST)
     _fill(rest, choice, FIRST)
-    served = {one for bundle in choice.chosen for case in bundle.cases for one in serving.of(case)}
-    unseen = set(serving.all) - served - set(shown)
     for most in (MIDDLE, LAST):
-        for place in _cover({one: bundle for one, bundle in rest.items() if bundle.rank <= most}, choice, serving, unseen):
-            del rest[place]
+        _cover(rest, choice, set(serving.all) - set(shown) - choice.served(), most)
     _fill(rest, choice, LAST)
     order = {id(bundle): place for place, bundle in enumerate(bundles)}
     return sorted(choice.chosen, key=lambda bundle: order[id(bundle)])
@@ -190,16 +111,13 @@ def _fill(rest: dict[int, Bundle], choice: Choice, most: int) -> None:
             del rest[place]
 
 
-def _cover(rest: Mapping[int, Bundle], choice: Choice, serving: Serving, owed: set[str]) -> Iterator[int]:
+def _cover(rest: dict[int, Bundle], choice: Choice, owed: set[str], most: int) -> None:
     """Greedy set cover: at each step the bundle that covers most for its price."""
-    covers = {
-        place: {one for case in bundle.cases for one in serving.of(case)} & owed for place, bundle in rest.items()
-    }
-    dropped: set[int] = set()
+    covers = {place: choice.serving.by(bundle) & owed for place, bundle in rest.items() if bundle.rank <= most}
     while owed:
         best, worth = None, 0.0
         for place, found in covers.items():
-            gain = len(found & owed) if place not in dropped else 0
+            gain = len(found & owed)
             if gain:
                 requests, spent = choice.price(rest[place])
                 value = gain / (0.1 + requests + spent.completion / 50 + spent.prompt / 200)
@@ -207,15 +125,10 @@ def _cover(rest: Mapping[int, Bundle], choice: Choice, serving: Serving, owed: s
                     best, worth = place, value
         if best is None:
             return
-        dropped.add(best)
+        found = covers.pop(best)
         if choice.take(rest[best]):
-            owed -= covers[best]
-            yield best
+            del rest[best]
+            owed -= found
 
 
-def must(contract: Contract) -> frozenset[str]:
-    """The requirements that a run owes a verdict on."""
-    return frozenset(row.id for row in contract.requirements if row.level is Level.MUST)
-
-
-__all__ = ["Choice", "Purse", "Serving", "choose", "cost", "must"]
+__all__: Final = ["Choice", "Purse", "choose"]

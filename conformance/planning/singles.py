@@ -54,7 +54,9 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     if scene.validity_of(scene.base) is not Validity.VALID:
         # where temperature 0 is left open, what nothing else shows is asked for without it
         last = [value for one in found for value in one.levels[1:] if scene.standing(value.patch) is Validity.VALID]
-        bodies = [{key: member for key, member in {**scene.bare, **one.patch}.items() if member is not ABSENT} for one in last]
+        bodies = [
+            {key: member for key, member in {**scene.bare, **one.patch}.items() if member is not ABSENT} for one in last
+        ]
         yield from (Bundle("rows", LAST, (scene.case("value", body),)) for body in bodies)
     yield from _nothing_but_echo(scene)
     kept = [value for value in _nulls(scene) if value.patch.keys() & scene.base.keys()]

@@ -17,7 +17,7 @@ from conformance.planning.dimensions import dimensions
 from conformance.planning.journey import Drawn, Journey, bundles
 from conformance.planning.known import Known
 from conformance.planning.scene import Scene
-from conformance.planning.selection import Serving, cost, must
+from conformance.planning.serving import Serving, cost, must
 from conformance.strictjson import dumps
 
 _ACCEPTED: Final = b'{"choices":[{"index":0,"text":", five, six, seven, eight,","finish_reason":"length"}]}'
@@ -55,7 +55,7 @@ class Plan:
     def uncovered(self) -> tuple[str, ...]:
         """The MUSTs that a request could show and none of these does."""
         serving = Serving(self.contract)
-        able = {one for bundle in bundles(self.scene, self.drawn) for case in bundle.cases for one in serving.of(case)}
+        able = {one for bundle in bundles(self.scene, self.drawn) for one in serving.by(bundle)}
         return tuple(sorted((able & must(self.contract)) - self.covered))
 
     @cached_property
