@@ -19,6 +19,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 MISSING = "playwright" if find_spec("playwright") is None else "" if CHROMIUM else "chromium"
 if MISSING and os.environ.get("CI"):
     pytest.fail(f"{MISSING} is missing, so the reports are NOT tested in a browser", pytrace=False)
+pytest_plugins = ("pytester",)
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} is missing: REPORTS ARE NOT TESTED IN A BROWSER")
 
 
@@ -72,7 +73,8 @@ def pages(tmp_path_factory):
 
 
 def shown(tab):
-    return [row.get_attribute("id") for row in tab.locator(".reqs .r").all() if row.is_visible()]
+    rows = "Array.from(document.querySelectorAll('.reqs .r')).filter((row) => row.checkVisibility())"
+    return tab.evaluate(f"{rows}.map((row) => row.id)")
 
 
 def test_chips_of_one_kind_add_up_and_kinds_narrow(visit, pages):

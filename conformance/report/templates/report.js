@@ -158,6 +158,15 @@
     if (link && link.hash === location.hash) follow()
   })
 
+  // narrow pages and paper leave columns out; a cell that spans them must span fewer
+  const span = () => {
+    const heads = all('.reqs thead th').filter((head) => getComputedStyle(head).display !== 'none').length
+    all('.reqs .d > td, #none td').forEach((cell) => { cell.colSpan = heads })
+  }
+  all('.reqs').forEach(() => ['(max-width: 1080px)', '(max-width: 640px)', 'print'].forEach((query) => {
+    matchMedia(query).addEventListener('change', span)
+  }))
+
   // printing opens what is broken
   addEventListener('beforeprint', () => rows.forEach((row) => {
     if (/^(fail|flaky|warn)$/.test(row.dataset.o) && !row.hidden) set(row, true)
@@ -185,6 +194,7 @@
       Array.from(document.body.children).forEach((node) => { if (node.tagName !== 'FOOTER') fold.append(node) })
       document.body.prepend(main, fold)
     }
+    span()
     follow()
   }
   if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', settle)
