@@ -162,7 +162,12 @@ def suffix_is_used(group: Group, terms: Terms) -> Findings:
 @check(
     "effects",
     Scope.SUCCESS,
-    due=lambda asked, _: asked.get("ignore_eos") is True and not asked.stops and asked.max_tokens != 0,
+    due=lambda asked, _: (
+        asked.get("ignore_eos") is True
+        and not asked.stops
+        and asked.max_tokens != 0
+        and not asked.get("response_format")
+    ),
     good=lambda: example(plain(completion(choice()), {"ignore_eos": True})),
     bad=lambda: example(plain(completion(choice(finish="stop")), {"ignore_eos": True})),
 )

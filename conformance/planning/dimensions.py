@@ -158,17 +158,23 @@ def _bias(scene: Scene, name: str) -> Iterator[Level]:
 
 
 def _sampling(*wanted: float) -> Callable[[Scene, str], Iterator[Level]]:
-    """A range that leaves no trace in a reply: its ends in `gate`, where rows try them, values inside in `full`."""
+    """A range that leaves no trace in a reply: values inside in `full`; one end, in turn, in the rows of `gate`."""
 
     def build(scene: Scene, name: str) -> Iterator[Level]:
-        limit = scene.contract.limit(name)
         found = [scene.number(name, number) for number in wanted]
-        if not scene.full and limit is not None:
-            reach = [one.value for one in ends(scene, limit)]
-            found = [reach[0], reach[len(reach) // 2]] if reach else found
+        if not scene.full and (reach := far_ends(scene, name)):
+            turn = list(scene.contract.parameters).index(name) + scene.seed
+            found = [reach[turn % len(reach)].value]
         yield from _listed(name, ABSENT, *(number for number in found if number is not None))
 
     return build
+
+
+def far_ends(scene: Scene, name: str) -> list[Level]:
+    """The lowest and the highest value that a range surely allows."""
+    limit = scene.contract.limit(name)
+    reach = list(ends(scene, limit)) if limit is not None and limit.binding else []
+    return [min(reach, key=lambda one: one.value), max(reach, key=lambda one: one.value)] if reach else []
 
 
 def _values(*wanted: Any) -> Callable[[Scene, str], Iterator[Level]]:
@@ -217,5 +223,5 @@ _KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
 
 __all__ = [
     "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
-    "likely", "shown", "streaming",
+    "far_ends", "likely", "shown", "streaming",
 ]  # fmt: skip

@@ -84,8 +84,8 @@ def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         return
     settings = [(name, setting)]
     if not scene.full and name == "plain":
-        # one twin with characters of several bytes, one with log probabilities: each shares its plain half
-        settings += [("unicode", {"prompt": UNICODE})]
+        # one twin whose text surely has characters of several bytes, and one with log probabilities
+        settings += [("unicode", {"prompt": UNICODE, **({"echo": True} if scene.has("echo") else {})})]
         settings += [("logprobs", {"logprobs": shown(scene, "logprobs")})] if scene.has("logprobs") else []
     for key, patch in settings:
         plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Limit, Membership, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, dimensions
+from conformance.planning.dimensions import ABSENT, dimensions, far_ends
 from conformance.planning.edges import ends, open_ends
 from conformance.planning.scene import Scene, part
 from conformance.planning.values import Level, level, specimens
@@ -59,6 +59,10 @@ def singles(scene: Scene) -> Iterator[Bundle]:
         ]
         yield from (Bundle("rows", LAST, (scene.case("value", body),)) for body in bodies)
     yield from _nothing_but_echo(scene)
+    # the ends of ranges that rows do not try
+    tried = {value.label for one in found for value in one.levels}
+    quiet = [one.name for one in found if one.name not in SHOWN | {"temperature", "seed"}]
+    yield from _company(scene, [value for name in quiet for value in far_ends(scene, name) if value.label not in tried])
     kept = [value for value in _nulls(scene) if value.patch.keys() & scene.base.keys()]
     yield from _company(scene, [value for value in _nulls(scene) if value not in kept])
     yield from _company(scene, kept)
