@@ -1,7 +1,7 @@
 """Two roles of a group should agree: when their difference is evidence, and when it only raises a doubt.
 
 A target may answer one request in several ways, even at temperature 0. So a difference counts only when it comes
-again: with at least three replies in each role, one role always gives the same, and the other never gives that.
+again: with at least three replies in each role, the first always gives the same, and the second never gives that.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def weigh(
         counted = f"seen {len(second)} and {len(first)} times"
         return Unclear(f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH} of each would tell", repeat=True)
     apart = not any(same(one, other) for one in first for other in second)
-    if apart and (constant(first, same) or constant(second, same)):
+    if apart and constant(first, same):
         again = f"{len(second)} and {len(first)} times alike" if constant(second, same) else "never the same"
         return Violation(f"{told} ({again}); expected {shown_model} as in {roles[0]!r}", at, case)
     return Unclear(f"the target is not deterministic: {noun} differs between replies to one request")
