@@ -179,8 +179,11 @@ def _subjects(
     requirement: Requirement, check: Check, traffic: Traffic, terms: Terms
 ) -> Iterator[tuple[list[str], Exchange | Group]]:
     if check.scope is Scope.GROUP:
+        named = requirement.params.get("parameter")
         groups = traffic.groups.get(check.group, ())
         for group in traffic.keyed.get((check.group, requirement.id), ()) if check.keyed else groups:
+            if not check.keyed and named not in {None, group.key.partition(" ")[0]}:
+                continue  # a group of another parameter
             yield [x.case.id for members in group.members.values() for x in members], group
         return
     for x in traffic.by_scope[check.scope]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from conformance.model import Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import SECOND, UNICODE
+from conformance.planning.dimensions import SECOND, UNICODE, most_logprobs
 from conformance.planning.scene import LONG, PROMPT, Scene, part
 
 # Prompts that lead to different answers, and whose answers share few words.
@@ -48,6 +48,19 @@ def arms(scene: Scene) -> Iterator[Bundle]:
             yield from _both_arms(scene, name)
 
 
+def filters(scene: Scene) -> Iterator[Bundle]:
+    """One long reply for each sampling filter, with the alternatives that it should have ruled out."""
+    for row in scene.contract.requirements:
+        name = str(row.params.get("parameter"))
+        if row.check != "filter_bounds_the_choice" or not scene.has(name, "logprobs", "temperature"):
+            continue
+        value = scene.number(name, *((2, 3) if name == "top_k" else (0.5,)))
+        told: dict[str, Any] = {name: value, "temperature": 1, "max_tokens": 2 * LONG, "logprobs": most_logprobs(scene)}
+        body = scene.body(told, {"n": 2} if scene.has("n") else {})
+        if value is not None and not scene.barred(body) and scene.validity_of(body) is Validity.VALID:
+            yield Bundle("rows", 3, (scene.case("relation", body),))
+
+
 def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
     ends = _ends(scene, name)
     if ends is None:
@@ -79,4 +92,4 @@ def _ends(scene: Scene, name: str) -> tuple[float, float] | None:
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 
 
-__all__ = ["PROMPTS", "arms", "bursts"]
+__all__ = ["PROMPTS", "arms", "bursts", "filters"]

@@ -116,10 +116,15 @@ def _flag(scene: Scene, name: str) -> Iterator[Level]:
 
 
 def _logprobs(scene: Scene, name: str) -> Iterator[Level]:
-    limit = scene.contract.limit(name)
-    most = int(limit.high) if limit is not None and limit.high is not None else 5
-    high = most if scene.standing({name: most}) is Validity.VALID else most - 1
+    high = most_logprobs(scene)
     yield from _listed(name, ABSENT, *((1, 0, high, None) if scene.full else (high, 0)))
+
+
+def most_logprobs(scene: Scene) -> int:
+    """The largest number of alternatives that may surely be asked for."""
+    limit = scene.contract.limit("logprobs")
+    most = int(limit.high) if limit is not None and limit.high is not None else 5
+    return most if scene.standing({"logprobs": most}) is Validity.VALID else most - 1
 
 
 def _stop(scene: Scene, name: str) -> Iterator[Level]:
@@ -223,5 +228,5 @@ _KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
 
 __all__ = [
     "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
-    "far_ends", "likely", "shown", "streaming",
+    "far_ends", "likely", "most_logprobs", "shown", "streaming",
 ]  # fmt: skip

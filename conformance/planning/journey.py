@@ -11,7 +11,7 @@ from conformance.budget import PROFILES, Budget
 from conformance.exchange import Exchange
 from conformance.model import RequestCase, Wave
 from conformance.planning.bundle import ORDER, Bundle, Sent
-from conformance.planning.crowds import arms, bursts
+from conformance.planning.crowds import arms, bursts, filters
 from conformance.planning.grid import grid
 from conformance.planning.hostile import hostile
 from conformance.planning.invalids import invalids
@@ -24,7 +24,7 @@ from conformance.planning.samples import samples
 from conformance.planning.scene import Scene
 from conformance.planning.selection import Purse, choose
 from conformance.planning.serving import Serving, cost, must
-from conformance.planning.singles import edges, first, singles, suspects
+from conformance.planning.singles import edges, first, named, singles, suspects, unlimited
 
 Drawn = Sequence[Mapping[str, Any]]
 Waves = Generator[Wave, tuple[Exchange, ...], None]
@@ -103,13 +103,16 @@ def bundles(scene: Scene, drawn: Drawn = ()) -> Iterator[Bundle]:
     yield from first(scene)
     yield from protocol(scene)
     yield from singles(scene)
+    yield from named(scene)
     yield from invalids(scene)
     yield from relations(scene)
     yield from foundations(scene)
     yield from suspects(scene)
     yield from edges(scene)
+    yield from unlimited(scene)
     yield from grid(scene)
     yield from samples(scene, drawn)
+    yield from filters(scene)
     yield from arms(scene)
     yield from lessons(scene)
     yield from bursts(scene)

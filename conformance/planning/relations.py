@@ -219,6 +219,15 @@ def _force(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         yield from _two(scene, "force", f"100 {name}", ("without", "with"), setting, forced)
 
 
+def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """Two tokens are forced, then one of them is banned and the other is left: without echo, ids cannot be looked up."""
+    if not scene.full or name != "plain" or not scene.has("logit_bias") or scene.has("echo"):
+        return
+    for banned, other in (("100", "300"), ("300", "100")):
+        both, one = {"logit_bias": {banned: 100, other: 100}}, {"logit_bias": {banned: -100, other: 100}}
+        yield from _two(scene, "ban", f"{banned} {name}", ("forced", "with"), both, one)
+
+
 def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if not scene.has("response_format"):
         return
@@ -256,7 +265,7 @@ def _overflow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 KINDS: Final[Mapping[str, Build]] = {
     "twin": _twin, "never": _never, "logprobs": _logprobs, "echo": _echo, "many": _many, "default": _default,
-    "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force,
+    "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force, "ban": _ban,
     "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _tier, "overflow": _overflow,
 }  # fmt: skip
 # What does not rest on a reply that repeats; the rest is left out where the target refuses temperature 0.

@@ -16,9 +16,7 @@ from conformance.planning.bundle import Bundle
 from conformance.strictjson import dumps
 
 # Roles that give something to compare with: a group shows nothing before the other role is there.
-PREPARES: Final = frozenset(
-    {"control", "without", "absent", "first", "one", "short", "greedy", "forced", "hostile", "plain"}
-)
+PREPARES: Final = frozenset({"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain"})
 
 
 @dataclass

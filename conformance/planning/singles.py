@@ -8,10 +8,11 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Limit, Membership, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, dimensions, far_ends
+from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends
 from conformance.planning.edges import ends, open_ends
 from conformance.planning.scene import Scene, part
 from conformance.planning.values import Level, level, specimens
+from conformance.strictjson import dumps
 
 # Dimensions that a reply shows: one value of each goes alone in every profile, so that its refusal poisons nothing.
 SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs", "stop", "max_tokens", "suffix"})
@@ -88,6 +89,31 @@ def edges(scene: Scene) -> Iterator[Bundle]:
         told = scene.rows.get(rule.id)
         if told is not None and told.check == "edge_is_observed" and rule.example and scene.has(*rule.example):
             yield _observed(scene, rule.id, "", rule.example)
+
+
+def named(scene: Scene) -> Iterator[Bundle]:
+    """Members that a row of the contract names itself, such as a field that the document does not know."""
+    for row in scene.contract.requirements:
+        members = row.params.get("probe")
+        if row.check == "valid_is_accepted" and isinstance(members, Mapping):
+            key = f"{row.id} {dumps(members)}"
+            control = scene.case("base", scene.base, part("accept", key, "control"))
+            probe = scene.case("value", scene.body(members), part("accept", key, "probe"))
+            yield Bundle("values", 3, (control, probe))
+
+
+def unlimited(scene: Scene) -> Iterator[Bundle]:
+    """No limit of tokens, where the document has no default: once absent, once null, streamed and hung up on."""
+    if not scene.full or not scene.has("max_tokens", "stream") or scene.contract.default("max_tokens") is not None:
+        return
+    row = "request.max_tokens.null"
+    for value in (None, ABSENT):
+        if value is None and row not in scene.rows:
+            continue
+        control = scene.case("base", scene.body(STREAM.patch), part("accept", f"{row} streamed", "control"))
+        group = [part("accept", f"{row} streamed", "probe")] if value is None else []
+        body = scene.body(STREAM.patch, {"max_tokens": value})
+        yield Bundle("rows", 4, (control, scene.case("edge", body, *group, hang_up_after=2)))
 
 
 def suspects(scene: Scene) -> Iterator[Bundle]:
@@ -198,4 +224,4 @@ def _observed(scene: Scene, row: str, label: str, patch: Mapping[str, Any]) -> B
     return Bundle("values", 5 if not scene.full else 3, (control, probe))
 
 
-__all__ = ["accepts", "alone", "edges", "first", "rows_of", "singles", "suspects"]
+__all__ = ["accepts", "alone", "edges", "first", "named", "rows_of", "singles", "suspects", "unlimited"]
