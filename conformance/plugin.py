@@ -49,9 +49,23 @@ class Session:
     run: Run | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
     by_id: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    interrupted: bool = False
 
 
 SESSION: Final = pytest.StashKey[Session]()
+
+
+@dataclass(eq=False)
+class Interruption:
+    """A plugin for one session that hears of Ctrl-C before there is a run; later, the run itself ends early."""
+
+    config: pytest.Config
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        ours = self.config.stash[SESSION]
+        if ours.run is None and issubclass(excinfo.type, KeyboardInterrupt):
+            ours.interrupted = True
+            _without_page(self.config)
 
 
 class Hooks:
@@ -96,6 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
         pytest.exit(str(error), returncode=standing.MISUSED)
     rows = tuple(row for row in contract.requirements if row.id in kept)
     config.stash[SESSION] = Session(asked, contract, rows)
+    config.pluginmanager.register(Interruption(config))
     if not config.option.htmlpath and not config.option.collectonly:
         config.option.htmlpath = str(asked.folder / index.REPORT)
         config.option.self_contained_html = True
@@ -116,6 +131,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     """Make the run before the first item."""
     ours = session.config.stash.get(SESSION, None)
     ids = {row for item in session.items if (row := _row_id(item))}
+    if ours is not None and not session.items:
+        _without_page(session.config)
     if ours is not None and ids and not session.config.option.collectonly:
         _make_run(session.config, ours, ids)
     return (yield)
@@ -207,8 +224,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if ours is None:
         return
     if ours.run is None:
-        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
-            session.exitstatus = standing.MISUSED
+        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
+        session.exitstatus = standing.INCOMPLETE if ours.interrupted else standing.MISUSED if nothing else exitstatus
         return
     session.exitstatus = _status(ours, exitstatus, foreign=not all(map(_row_id, session.items)))
     session.config.hook.pytest_conformance_results(results=ours.results, run=ours.run)
@@ -266,6 +283,6 @@ def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
 
 
 def pytest_html_results_table_html(report: Any, data: list[str]) -> None:
-    """Only failures have something to say here."""
-    if getattr(report, "row", None) is not None and report.outcome != "failed":
+    """What there is to say stands in our report already."""
+    if getattr(report, "row", None) is not None:
         del data[:]

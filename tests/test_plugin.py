@@ -109,6 +109,11 @@ def test_the_page_is_pytest_htmls_with_our_report_in_it(suite):
     assert "Does not conform" in html
 
 
+def test_the_page_of_six_hundred_exchanges_and_three_hundred_rows_stays_under_two_megabytes(suite):
+    page = suite(fake_runs.large()).folder / "report.html"
+    assert page.stat().st_size < 2_000_000
+
+
 def test_pytest_htmls_table_has_the_columns_of_a_requirement(suite):
     html = (suite(fake_runs.failing()).folder / "report.html").read_text("utf-8")
     for name in ("area", "id", "level", "layer", "outcome", "promise", "examined", "source"):
@@ -194,6 +199,36 @@ def test_a_crash_of_ours_is_exit_code_4_with_its_traceback(suite):
     assert result.ret == 4
     assert "a fault of this suite" in result.stdout.str() + result.stderr.str()
     assert "ZeroDivisionError: oops" in result.stderr.str()
+
+
+def test_an_interruption_before_the_run_is_incomplete_and_leaves_the_last_report_alone(suite, pytester):
+    there = pytester.mkdir("reports") / "example"
+    there.mkdir()
+    (there / "report.html").write_text("yesterday", "utf-8")
+
+    class Impatient:
+        def pytest_conformance_watcher(self):
+            raise KeyboardInterrupt
+
+    result = suite(fake_runs.failing(), plugins=[Impatient()])
+    assert result.ret == 3
+    assert (there / "report.html").read_text("utf-8") == "yesterday"
+
+
+def test_an_interruption_after_the_run_keeps_its_verdicts(suite):
+    class Impatient:
+        def pytest_runtest_logstart(self):
+            raise KeyboardInterrupt
+
+    assert suite(fake_runs.failing(), plugins=[Impatient()]).ret == 1
+    assert suite(fake_runs.run(fake_runs.verdict()), plugins=[Impatient()]).ret == 3
+
+
+def test_nothing_selected_is_misuse(suite):
+    result = suite(fake_runs.failing(), "-k", "nosuchthing")
+    assert result.ret == 2
+    assert not list(result.folder.glob("*"))
+    assert result.seen == {}
 
 
 def test_the_suite_without_a_provider_says_what_to_give(pytester, monkeypatch):

@@ -171,12 +171,28 @@ def test_the_index_sets_targets_side_by_side(tmp_path):
 
 
 def test_the_index_tells_a_promise_that_is_kept_from_one_that_was_never_made(tmp_path):
-    found = index.collect(folder(tmp_path))
+    found, _ = index.collect(folder(tmp_path))
     areas = {area["name"]: area for area in index._areas(list(found.values()), ["one", "two"])}
     assert areas["usage"]["cells"][1]["said"] == "1/1"
     assert areas["stop"]["cells"][1] is None
     ((row, _), (missing, _)) = areas["stop"]["rows"][0]["cells"]
     assert (row["outcome"], missing) == ("inconclusive", None)
+
+
+def test_results_that_cannot_be_read_are_named_and_left_out(tmp_path):
+    folder(tmp_path)
+    for name, text in (
+        ("torn", '{"schema": "confor'),
+        ("old", '{"schema": "other/1"}'),
+        ("cut", '{"schema": "conformance-results/1"}'),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text(text, "utf-8")
+    text = Tree(index.write(tmp_path).read_text("utf-8")).text
+    assert "1 of 2 targets conform" in text
+    assert "torn/results.json cannot be read" in text
+    assert "old/results.json says schema 'other/1'" in text
+    assert "cut/results.json lacks claims" in text
 
 
 def test_an_empty_folder_makes_an_index_that_says_what_to_do(tmp_path):

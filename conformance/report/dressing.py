@@ -36,4 +36,4 @@ def cells(row: Row, result: str) -> list[str]:
 
 def link(row: Row) -> str:
     """From pytest-html's table to the evidence."""
-    return f'<a href="#{escape(row["id"])}">evidence of {escape(row["id"])}</a>'
+    return f"<a href=#{escape(row['id'])}>evidence of {escape(row['id'])}</a>"

@@ -18,26 +18,32 @@ RESULTS: Final = "results.json"
 REPORT: Final = "report.html"
 
 
-def collect(folder: Path) -> dict[str, dict[str, Any]]:
-    """The results of each target below the folder, by the name of its directory."""
-    return {path.parent.name: read(path) for path in sorted(folder.glob(f"*/{RESULTS}"))}
+def collect(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The results of each target below the folder by the name of its directory, and why others are left out."""
+    found, left_out = {}, []
+    for path in sorted(folder.glob(f"*/{RESULTS}")):
+        try:
+            found[path.parent.name] = read(path)
+        except ValueError as error:
+            left_out.append(str(error))
+    return found, left_out
 
 
 def write(folder: Path) -> Path:
     """Write index.html from the results.json files below the folder."""
     page = folder / "index.html"
-    page.write_text(render(collect(folder)), "utf-8")
+    page.write_text(render(*collect(folder)), "utf-8")
     return page
 
 
-def render(found: Mapping[str, Results]) -> str:
-    """The page; keys are directories beside it."""
+def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
+    """The page; keys are directories beside it, `left_out` says what could not be read."""
     heads = [_head(directory, results) for directory, results in found.items()]
     areas = _areas(list(found.values()), [head["href"] for head in heads])
     conforming = sum(results["verdict"] == "conformant" for results in found.values())
     said = f"{conforming} of {len(found)} targets conform" if found else "No results yet"
     template = environment().get_template("index.jinja2")
-    body = template.render(said=said, heads=heads, areas=areas, legend=LEGEND.items())
+    body = template.render(said=said, heads=heads, areas=areas, legend=LEGEND.items(), left_out=left_out)
     return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
 
 

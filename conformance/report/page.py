@@ -18,7 +18,7 @@ from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, h
 from conformance.report.text import visible
 from conformance.report.transcript import Segment, Transcript, transcript
 
-MOST_EXCHANGES: Final = 200
+MOST_EXCHANGES: Final = 150
 ROOM: Final = 320_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
 

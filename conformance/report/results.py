@@ -119,4 +119,11 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         told = found.get("schema") if isinstance(found, dict) else type(found).__name__
         raise ValueError(f"{path} says schema {told!r}; expected {SCHEMA!r}: write it again with this version")
+    expected = schema()
+    missing = set(expected["required"]) - found.keys()
+    if not missing:
+        each = set(expected["$defs"]["requirement"]["required"])
+        missing = {name for row in found["requirements"] for name in each - row.keys()}
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(sorted(missing))}; give a results.json that nobody has edited")
     return found
