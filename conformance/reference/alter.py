@@ -26,7 +26,7 @@ class Stage(Enum):
 
     ARRIVAL = "arrival"  # Request → Request, or a Response at once
     BODY = "body"  # the parsed body → another
-    WISH = "wish"  # Wish → Wish, after the body was read
+    WISH = "wish"  # Wish → Wish, after the body was read; `call.wish` is the honest one
     REFUSAL = "refusal"  # Refusal or None → Refusal or None
     TEXTS = "texts"  # list of Text → list of Text
     USAGE = "usage"  # the usage object → another, or None for none
@@ -66,6 +66,7 @@ class Call:
     request: Request
     number: int
     body: Any = None
+    usage: Any = None
     wish: Wish = field(default=None)  # type: ignore[assignment]  # set before any stage that asks for it
 
     @property

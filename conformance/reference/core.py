@@ -96,7 +96,8 @@ def _answer(call: Call) -> Response:
             refusal = gate.keeps(contract, call.body, lenient=provider.settings.lenient)
             if refusal is not None and provider.settings.invalid_status and refusal.status in {400, 422}:
                 refusal = _restated(contract, refusal, provider.settings.invalid_status)
-    call.wish = call.bend(Stage.WISH, read(contract, call.body, provider.model, provider.models))
+    call.wish = read(contract, call.body, provider.model, provider.models)
+    call.wish = call.bend(Stage.WISH, call.wish)
     refusal = call.bend(Stage.REFUSAL, refusal or _beyond(call))
     return _refuse(call, refusal) if refusal is not None else _complete(call)
 
@@ -156,6 +157,7 @@ def _complete(call: Call) -> Response:
     every = [one for candidates in written for one in candidates]
     bos = provider.model.tokenizer.bos
     usage = call.bend(Stage.USAGE, reply.usage(provider.shape, every, wish.prompts, wish, provider.settings, bos=bos))
+    call.usage = usage
     frame = reply.Frame(
         identity=f"cmpl-{provider.entropy:04x}{call.number:012x}",
         created=int(provider.now()),
@@ -213,11 +215,11 @@ def _candidates(call: Call) -> Iterator[list[Written]]:
     """All that is written, prompt by prompt; what is greedy is written once, for it would come out the same."""
     provider, wish = call.reference, call.wish
     varies = provider.settings.greedy_varies
-    greedy = (wish.sampling.temperature == 0 or wish.sampling.top_k == 1) and not varies
+    greedy = wish.sampling.temperature == 0 or wish.sampling.top_k == 1
     for prompt in wish.prompts:
         order = _order(call, prompt)
-        if varies and wish.sampling.temperature == 0:
-            order = replace(order, sampling=replace(wish.sampling, temperature=0.6))
+        if varies and _dice(call, 0).random() < 0.3:
+            order = replace(order, suffix=order.suffix + "\0")  # as if rounding had tipped the balance
         if greedy or order.script is not None:
             yield [write(provider.model, order, Random(0))] * wish.best_of  # noqa: S311 - words, not secrets
             continue

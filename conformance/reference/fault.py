@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conformance.catalogue import load
 from conformance.model import Contract
 from conformance.reference.alter import Alteration, Call, Change, Stage
 
@@ -17,18 +18,24 @@ Faulty = Callable[..., Any]
 class Fault:
     """A planted defect.
 
-    `check` must fail or warn because of it; `also` are checks that may. `needs` are parameters that the contract must
-    document for it to have an occasion. `imitates` tells of a public defect of the kind, in words.
+    `check` must fail or warn because of it; `besides` names checks, or whole areas of them, that may. `needs` are
+    parameters that the contract must document for it to have an occasion. `imitates` tells of a public defect of the
+    kind, in words.
     """
 
     name: str
     says: str
     check: str
     alteration: Alteration
-    also: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     imitates: str = ""
     fits: Callable[[Contract], bool] | None = None
+
+    @property
+    def also(self) -> frozenset[str]:
+        """The names of all checks that may fail besides the one that must."""
+        return frozenset(name for name, one in load().items() if {name, one.area} & {*self.besides}) - {self.check}
 
     def applies(self, contract: Contract) -> bool:
         """Whether this contract gives the fault an occasion and has a requirement that it breaks."""
@@ -45,8 +52,8 @@ VARIANTS: dict[str, Condition] = {
     "sometimes": lambda call: call.number % 3 == 0,
     "crowded": lambda call: len(call.reference.memory.in_flight) > 1,
 }
-# What differs between a plain reply and a streamed one shows in every comparison of the two as well.
-TWINS = ("twin_text_agrees", "twin_finish_agrees", "twin_usage_agrees", "twin_logprobs_agree", "twin_choices_agree")
+# What shows on one channel, or now and then, shows in every comparison of replies as well.
+TWINS = ("relations",)
 
 
 def fault(
@@ -78,13 +85,13 @@ def fault(
                     raise ValueError(f"two faults are called {name}")
                 conditions = [one for one in (only, VARIANTS.get(variant)) if one is not None]
                 change = _conditional(_bound(function, parameter), conditions)
-                twins = [one for one in TWINS if variant in {"plain", "streamed", "sometimes"} and one != check]
+                twins = TWINS if variant in {"plain", "streamed", "sometimes"} else ()
                 FAULTS[name] = Fault(
                     name=name,
                     says=" ".join((function.__doc__ or "").split()).replace("{name}", parameter),
                     check=check,
                     alteration=Alteration(name, stage, change),
-                    also=(*also, *twins),
+                    besides=(*also, *twins),
                     needs=(*needs, *((parameter,) if parameter else ())),
                     imitates=imitates,
                     fits=_fitting(fits, parameter),

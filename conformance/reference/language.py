@@ -1,7 +1,8 @@
 """A small deterministic language: which token follows which, and how likely, from nothing but arithmetic.
 
-Each prompt has a topic, a few dozen pieces that it keeps coming back to; within it, the last two tokens decide.
-One successor is clearly the best, so that greedy decoding means something, and the rest leave room for sampling.
+Each prompt has a topic, a few dozen pieces, and four of them that it keeps coming back to; within it, the last two
+tokens decide. One successor is clearly the best, so that greedy decoding means something, and the rest leave room for
+sampling, and for penalties to show.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ HOPELESS: Final = -60.0  # in the middle of a character, nothing but its next by
 _MASK: Final = (1 << 64) - 1
 _PUNCTUATION: Final = tuple(byte_token(byte) for byte in b",.;\n")
 _LETTERS: Final = tuple(byte_token(byte) for byte in b"abcdefghijklmnopqrstuvwxyz     ,.")
-_GAPS: Final = (0.0, 1.1, 1.6, 2.3, 2.9, 3.4, 3.9, 4.3, 4.8, 5.2, 5.6, 6.0)
+_FAVOURITES: Final = slice(2, 6)
+_GAPS: Final = (0.0, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.4, 2.6, 2.8)
 
 
 class Endings(StrEnum):
@@ -72,7 +74,7 @@ class LanguageModel:
         slack = max(0, step - self.rope) * 0.6 if roped else 0.0
         if self.endings is Endings.OFTEN:
             return 9.0 if _mix(topic, before, last + 7) % 3 == 0 else 2.0 + slack
-        if step < 4:
+        if step < 12:
             return None
         return 9.0 if _mix(topic, before, last + 7) % 48 == 0 else -1.0 + slack
 
@@ -99,15 +101,19 @@ def _vocabulary(topic: int, bytewise: bool) -> tuple[int, ...]:
 def _successors(topic: int, before: int, last: int, bytewise: bool) -> Successors:
     state = _mix(topic, before, last)
     words = _vocabulary(topic, bytewise)
-    chosen: dict[int, float] = {}
+    first: list[int] = []
     if state % 11 == 0 and last < FIRST_BYTE and not bytewise:
-        chosen[byte_token(SPELLED[(state >> 8) % len(SPELLED)][0])] = 6.0
-    while len(chosen) < len(_GAPS):
+        first.append(byte_token(SPELLED[(state >> 8) % len(SPELLED)][0]))
+    rest = {token for token in words[_FAVOURITES] if token != last}
+    while len(first) + len(rest) < len(_GAPS):
         state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
         token = words[(state >> 33) % len(words)]
-        if token not in chosen and token != last:
-            chosen[token] = 6.0 - _GAPS[len(chosen)] - (state >> 54) / 4096
-    return Successors(chosen)
+        if token != last:
+            rest.add(token)
+    ranked = first + sorted(rest, key=lambda token: _mix(state, token, 0))
+    return Successors(
+        {token: 6.0 - gap - rank / 64 for rank, (token, gap) in enumerate(zip(ranked, _GAPS, strict=True))}
+    )
 
 
 @lru_cache(maxsize=256)

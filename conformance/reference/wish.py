@@ -14,6 +14,7 @@ from conformance.reference.tokens import SIZE, spell
 from conformance.strictjson import MISSING
 
 FAR = 1e4
+MOST = 5000  # choices; whoever asks for more is turned away, or, by a fault, given this many
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def documented(contract: Contract, body: Any) -> Asked:
 def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str, ...]) -> Wish:
     """The wish that a body expresses."""
     asked = documented(contract, body)
-    n = max(_whole(asked, "n", 1), 1)
+    n = min(max(_whole(asked, "n", 1), 1), MOST)
     limit = asked.get("max_tokens")
     logprobs = asked.get("logprobs")
     seed = asked.get("seed")
@@ -69,7 +70,7 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
         max_tokens=max(_whole(asked, "max_tokens", 0), 0) if _is_number(limit) else None,
         sampling=_sampling(asked),
         n=n,
-        best_of=max(_whole(asked, "best_of", n), n),
+        best_of=max(min(_whole(asked, "best_of", n), MOST), n),
         logprobs=max(_whole(asked, "logprobs", 0), 0) if _is_number(logprobs) else None,
         echo=asked.echo,
         stops=asked.stops,

@@ -257,3 +257,11 @@ def tier_is_always_the_first(documents: list[Json], call: Call) -> list[Json]:
     """Replies name the same tier whatever served the request."""
     tiers = call.reference.shape.tiers
     return [{**one, "service_tier": tiers[-1] if tiers else "other"} for one in documents]
+
+
+@fault(Stage.WISH, "filter_bounds_the_choice", each=("top_p", "top_k", "min_p"), needs=("logprobs",))
+def filter_works_at_its_narrow_end_alone(wish: Wish, call: Call, name: str) -> Wish:
+    """`{name}` has no effect except at the end where one token is left."""
+    sampling = wish.sampling
+    narrow = {"top_p": sampling.top_p <= 0.05, "top_k": sampling.top_k == 1, "min_p": sampling.min_p > 0.9}[name]
+    return wish if narrow else sampled(wish, **{name: 1.0 if name == "top_p" else 0})

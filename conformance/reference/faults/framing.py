@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import headed, in_pieces, pieces_of, plain, reworded, several, streaming, successful
 from conformance.reference.core import DONE
@@ -170,11 +172,30 @@ def usage_follows_done(frames: list[bytes], call: Call) -> list[bytes]:
     return [*frames[:-2], DONE, frames[-2]]
 
 
-@fault(Stage.RESPONSE, "last_event_is_terminated", also=("done_is_sent",), only=streaming)
-def last_event_is_not_closed(response: Response, call: Call) -> Response:
-    """The stream's last event has no blank line after it."""
+@fault(Stage.RESPONSE, "done_is_terminated", also=("last_event_is_terminated", "done_is_sent"), only=streaming)
+def done_is_not_closed(response: Response, call: Call) -> Response:
+    """No blank line follows `[DONE]`."""
     pieces = pieces_of(response)
     return in_pieces(response, [*pieces[:-1], pieces[-1].rstrip(b"\r\n") + b"\n"]) if successful(response) else response
+
+
+@fault(Stage.FRAMES, "last_event_is_terminated", also=("done_is_sent", "usage_chunk_is_sent", "every_choice_finishes"))
+def last_chunk_is_not_closed(frames: list[bytes], call: Call) -> list[bytes]:
+    """The stream ends in the middle of its last chunk's event: no blank line, no `[DONE]`."""
+    return [*frames[:-2], frames[-2].rstrip(b"\n")]
+
+
+@fault(Stage.FRAMES, "events_are_data_only")
+def events_have_names(frames: list[bytes], call: Call) -> list[bytes]:
+    """Events have a name and an id."""
+    return [b"event: completion\nid: %d\n" % place + frame for place, frame in enumerate(frames)]
+
+
+@fault(Stage.FRAMES, "data_is_one_line")
+def data_is_spread_over_lines(frames: list[bytes], call: Call) -> list[bytes]:
+    """The JSON of an event is indented, and each of its lines is a `data` line."""
+    told = [json.dumps(json.loads(frame.removeprefix(b"data: ")), indent=1).encode() for frame in frames[:-1]]
+    return [*(b"data: " + one.replace(b"\n", b"\ndata: ") + b"\n\n" for one in told), frames[-1]]
 
 
 @fault(

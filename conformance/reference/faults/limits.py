@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from conformance.model import Contract, Edge
+from conformance.model import Contract, Edge, Level
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import asked, over
 from conformance.reference.fault import fault
@@ -154,7 +154,7 @@ def _by_range(refusal: Refusal | None, name: str) -> bool:
     return refusal is not None and any(one.param == name and one.kind == "out_of_range" for one in refusal.problems)
 
 
-@fault(Stage.BODY, CHECK, also=LETS_IN, each=("max_tokens", "temperature", "n", "top_p", "seed"))
+@fault(Stage.BODY, CHECK, also=LETS_IN, each=("max_tokens", "temperature"))
 def numbers_in_quotes_are_converted(body: Any, call: Call, name: str) -> Any:
     """A `{name}` in quotes counts as a number."""
     if not isinstance(body, dict) or not isinstance(body.get(name), str):
@@ -196,7 +196,7 @@ def values_are_clamped(body: Any, call: Call, name: str) -> Any:
     CHECK,
     each=("model", "prompt"),
     also=LETS_IN,
-    fits=lambda contract, name: contract.parameters[name].required,
+    fits=lambda contract, name: _must_be_sent(contract, name),
 )
 def required_member_may_be_missing(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A request without `{name}` is let in."""
@@ -227,3 +227,8 @@ def _combined(contract: Contract, name: str) -> bool:
         for one in contract.combinations
         if one.validity == "invalid"
     )
+
+
+def _must_be_sent(contract: Contract, name: str) -> bool:
+    """Whether the document is clear that a request needs this member."""
+    return any(row.id == f"request.{name}.required" and row.level is not Level.MAY for row in contract.requirements)

@@ -186,3 +186,39 @@ def unknown_members_are_refused(refusal: Refusal | None, call: Call) -> Refusal 
     """A member that the document does not name is turned away, where the document allows any."""
     unknown = call.body.keys() - call.reference.contract.parameters.keys() if isinstance(call.body, dict) else ()
     return refusal or (_refused(f"{min(unknown)} is not permitted", min(unknown)) if unknown else None)
+
+
+@fault(
+    Stage.REFUSAL,
+    "combination_is_accepted",
+    needs=("n", "logprobs"),
+    also=("valid_is_accepted", "choices_are_complete"),
+    only=lambda call: call.wish.n > 1 and call.wish.logprobs is not None,
+)
+def several_scored_choices_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """n and log probabilities are each taken, and turned away together."""
+    return refusal or _refused("n must be 1 where logprobs are asked for", "n")
+
+
+@fault(
+    Stage.REFUSAL,
+    "channels_accept_alike",
+    needs=("logprobs",),
+    also=("valid_is_accepted", "combination_is_accepted"),
+    only=lambda call: call.streamed and call.wish.logprobs is not None,
+)
+def logprobs_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """Log probabilities are turned away where a stream is asked for."""
+    return refusal or _refused("logprobs must be null when streaming", "logprobs")
+
+
+@fault(
+    Stage.REFUSAL,
+    "channels_accept_alike",
+    needs=("stop",),
+    also=("valid_is_accepted", "combination_is_accepted"),
+    only=lambda call: not call.streamed and bool(call.wish.stops),
+)
+def stops_are_refused_outside_of_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """Stop sequences are turned away where no stream is asked for."""
+    return refusal or _refused("stop needs a stream", "stop")

@@ -295,3 +295,20 @@ def context_is_shared(wish: Wish, call: Call) -> Wish:
 def connections_are_dropped(response: Response, call: Call) -> Response:
     """A reply beside others breaks off."""
     return replace(response, portions=response.portions[:1], ending=Ending.TRUNCATED)
+
+
+@fault(
+    Stage.REPLY,
+    "cut_text_finishes_with_length",
+    variants=("plain", "streamed"),
+    needs=("max_tokens",),
+    also=("finish",),
+    only=lambda call: not call.wish.stops and (call.wish.max_tokens or 99) < 8,
+)
+def short_limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
+    """A text that a very low limit cut finishes with the reason for a natural end."""
+    length = call.reference.contract.says("length_means_the_limit", "reason", "length")
+    for choice in choices(documents):
+        if choice["finish_reason"] == length:
+            choice["finish_reason"] = call.reference.contract.says("stop_finishes_with_stop", "reason", "stop")
+    return documents

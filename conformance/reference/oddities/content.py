@@ -107,10 +107,7 @@ def usage_comes_unasked(documents: list[Json], call: Call) -> list[Json]:
     """A stream that was not asked for usage reports it on its last chunk, where the contract says nothing of that."""
     if not call.streamed or call.wish.include_usage or any(usages(documents)):
         return documents
-    tokens = sum(len(prompt.tokens) or 1 for prompt in call.wish.prompts)
-    written = sum(1 for choice in choices(documents) if choice["text"])
-    usage = {"prompt_tokens": tokens, "completion_tokens": written, "total_tokens": tokens + written}
-    return [*documents[:-1], {**documents[-1], "usage": usage}]
+    return [*documents[:-1], {**documents[-1], "usage": call.usage}]
 
 
 @oddity(Stage.REPLY)
