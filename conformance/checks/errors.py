@@ -239,16 +239,27 @@ def error_names_the_field(group: Group, terms: Terms) -> Findings:
     probe = next((x for x in group.all("probe") if x.refused and isinstance(x.json, Mapping)), None)
     if field is None or probe is None:
         return
-    name = field[1]
+    names = _under_test(field[1], group.key, terms)
     told = probe.json.get("error")
     param = told.get("param") if isinstance(told, Mapping) else None
     text = probe.content[:20_000].decode("utf-8", "replace")
-    if isinstance(param, str) and param and not _named(name).search(param):
-        yield Violation(f"{label(group)}: error.param is {show(param)}; expected {name}", "/error/param", probe.case.id)
-    elif _named(name).search(text):
+    expected = " or ".join(names)
+    if isinstance(param, str) and param and not any(_named(name).search(param) for name in names):
+        seen = f"{label(group)}: error.param is {show(param)}"
+        yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
+    elif any(_named(name).search(text) for name in names):
         yield Held(label(group))
     else:
-        yield Violation(f"{label(group)}: {answer(probe)}; expected {name} to be named", "/error", probe.case.id)
+        yield Violation(f"{label(group)}: {answer(probe)}; expected {expected} to be named", "/error", probe.case.id)
+
+
+def _under_test(name: str, key: str, terms: Terms) -> list[str]:
+    """The member under test; of a combination, each of those that do not go together."""
+    rule = next((one for one in terms.contract.combinations if one.id == key.partition(" ")[0]), None)
+    if rule is None:
+        return [name]
+    compared = [one for one in rule.compare or () if one in terms.contract.parameters]
+    return list(dict.fromkeys([name, *rule.given, *rule.where, *rule.shape, *compared]))
 
 
 def _required(parameter: Parameter | None) -> bool:
@@ -288,7 +299,8 @@ def _fields(body: Mapping[str, Any]) -> list[str]:
         at = item.get("loc") if isinstance(item, Mapping) else None
         if isinstance(at, list) and len(at) > 1 and at[0] == "body" and isinstance(at[1], str):
             found.append(at[1])
-    return [name for name in (re.split(r"[.\[]", one)[0] for one in found) if re.fullmatch(r"[a-z][a-z_]*", name)]
+    tops = (re.split(r"[.\[]", one.removeprefix("body."))[0] for one in found)
+    return [name for name in tops if re.fullmatch(r"[a-z][a-z_]*", name) and name != "body"]
 
 
 def _shape(x: Exchange) -> tuple[Any, ...]:
