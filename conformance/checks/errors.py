@@ -258,7 +258,7 @@ def _under_test(name: str, key: str, terms: Terms) -> list[str]:
     rule = next((one for one in terms.contract.combinations if one.id == key.partition(" ")[0]), None)
     if rule is None:
         return [name]
-    compared = [one for one in rule.compare or () if one in terms.contract.parameters]
+    compared = [one for one in rule.compare or () if isinstance(one, str) and one in terms.contract.parameters]
     return list(dict.fromkeys([name, *rule.given, *rule.where, *rule.shape, *compared]))
 
 
