@@ -79,7 +79,8 @@ def _rows(columns: Sequence[Sequence[Row]], links: Sequence[str]) -> list[dict[s
         {
             "id": one,
             "levels": "/".join(dict.fromkeys(rows[one]["level"] for rows in by_id if one in rows)),
-            "cells": [(rows.get(one), f"{link}#{quote(one)}") for rows, link in zip(by_id, links, strict=True)],
+            "anchor": quote(one),
+            "cells": [(rows.get(one), link) for rows, link in zip(by_id, links, strict=True)],
         }
         for one in ids
     ]
