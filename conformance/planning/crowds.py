@@ -15,7 +15,8 @@ PROMPTS: Final = (
     PROMPT, SECOND, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
     "Monday, Tuesday,", "The cat sat on the",
 )  # fmt: skip
-REPLIES: Final = 12
+REPLIES: Final = 16
+FEW: Final = 2
 STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})
 
 
@@ -41,7 +42,7 @@ def _way(scene: Scene, place: int) -> dict[str, Any]:
 
 
 def arms(scene: Scene) -> Iterator[Bundle]:
-    """Twelve replies at each end of a sampling parameter, where some requirement looks at its effect."""
+    """Many replies at each end of a sampling parameter, where some requirement looks at its effect."""
     for row in scene.contract.requirements:
         name = str(row.params.get("parameter"))
         if row.check in STATISTICS and scene.has(name) and scene.full:
@@ -65,10 +66,10 @@ def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
     ends = _ends(scene, name)
     if ends is None:
         return
-    many = 6 if scene.has("n") and scene.standing({"n": 6}) is Validity.VALID else 1
+    many = REPLIES // 2 if scene.has("n") and scene.standing({"n": REPLIES // 2}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
-        told: dict[str, Any] = {"temperature": 1, "max_tokens": LONG, name: value, **({"n": many} if many > 1 else {})}
+        told: dict[str, Any] = {**_ground(scene, name), name: value, **({"n": many} if many > 1 else {})}
         body = scene.body(told, {"logprobs": 1} if scene.has("logprobs") else {})
         if scene.barred(body) or scene.validity_of(body) is Validity.INVALID:
             return
@@ -76,6 +77,13 @@ def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
             cases.append(scene.case("relation", body, part("arms", name, role)))
             copies.append(number)
     yield Bundle("rows", 4, tuple(cases), tuple(copies))
+
+
+def _ground(scene: Scene, name: str) -> dict[str, Any]:
+    """Where an effect shows: few and hot tokens for what narrows the choice, many for what penalises repetition."""
+    if name.endswith("_penalty"):
+        return {"temperature": 1, "max_tokens": 3 * LONG}
+    return {"temperature": scene.number("temperature", 1.5, 1), "max_tokens": FEW}
 
 
 def _ends(scene: Scene, name: str) -> tuple[float, float] | None:

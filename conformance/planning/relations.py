@@ -220,7 +220,7 @@ def _force(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 
 def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    """Two tokens are forced, then one of them is banned and the other is left: without echo, ids cannot be looked up."""
+    """Two tokens are forced, then one of them banned: the other is left. For targets without echo, which spells ids."""
     if not scene.full or name != "plain" or not scene.has("logit_bias") or scene.has("echo"):
         return
     for banned, other in (("100", "300"), ("300", "100")):
