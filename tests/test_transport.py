@@ -24,7 +24,7 @@ from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Credential, Ending, RequestCase, Validity, Wave
 from conformance.transport import Pace, Patience, Redaction, Sender, Target, Watcher
 from conformance.transport.pace import Bucket, back_off, retry_after
-from conformance.transport.reading import MOST_LINES, Reading
+from conformance.transport.reading import KEPT_OF_ENDLESS, Reading
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says, serving
 
@@ -257,15 +257,28 @@ def test_a_reset_at_any_byte_is_told_from_the_end(place):
     assert (exchange.status is None) == (place < len(STREAM))
 
 
-def test_a_million_tiny_events_stop_at_a_number_of_lines():
+@pytest.mark.parametrize("again", [b"data:1\n\n", b"[],", b'{"a":{}},'])
+def test_what_would_fill_memory_once_it_is_read_stops_early(again):
     reading = Reading(0.0, None, 2**30)
     reading.head(200, [(b"content-type", b"text/event-stream")], b"HTTP/1.1")
-    while reading.feed(b"data:1\n\n", 0.1):
-        pass
+    fed = 0
+    while reading.feed(again * 100, 0.1):
+        fed += 100
     attempt = reading.attempt(1.0)
     assert attempt.ending is Ending.OVERSIZED
-    assert f"more than {MOST_LINES} lines" in attempt.error
-    assert len(attempt.pieces) < 40_000
+    assert "too many values and lines" in attempt.error
+    assert 50_000 < fed < 1_000_000
+    assert sum(len(piece.data) for piece in attempt.pieces) <= KEPT_OF_ENDLESS
+
+
+def test_many_small_pieces_are_joined():
+    reading = Reading(0.0, None, 2**30)
+    reading.head(200, [], b"HTTP/1.1")
+    for place in range(100_000):
+        assert reading.feed(b"12345678", place / 1000)
+    pieces = reading.attempt(101.0).pieces
+    assert len(pieces) < 21_000
+    assert b"".join(piece.data for piece in pieces) == b"12345678" * 100_000
 
 
 def test_all_responses_together_stay_within_memory():
@@ -276,7 +289,7 @@ def test_all_responses_together_stay_within_memory():
         patience=replace(HURRIED, most_bytes=4 * 2**20, whole=20, idle=5, first_byte=5),
     )
     assert {x.ending for x in exchanges} == {Ending.OVERSIZED}
-    assert sum(len(piece.data) for x in exchanges for piece in x.pieces) <= 40 * 256 * 1024
+    assert sum(len(piece.data) for x in exchanges for piece in x.pieces) <= 40 * KEPT_OF_ENDLESS
     assert "are kept" in exchanges[0].last.error
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
 
@@ -323,8 +336,7 @@ def self_signed(folder):
         pytest.skip("openssl makes the certificate, and is not there")
     files = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -out cert.pem -keyout key.pem".split(),
-        cwd=folder,
+        ["openssl", "req", "-x509", "-nodes", "-subj", "/CN=h", *("-out", files[0], "-keyout", files[1])],
         check=True,
         capture_output=True,
     )

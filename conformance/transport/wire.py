@@ -19,10 +19,11 @@ import httpx
 from conformance.exchange import Attempt
 from conformance.model import Ending, RequestCase
 from conformance.transport.pace import Patience
-from conformance.transport.reading import KEPT_OF_ENDLESS, Reading
+from conformance.transport.reading import MOST_WEIGHT, Reading
 from conformance.transport.target import Target
 
-MOST_KEPT: Final = 64 * 1024 * 1024  # of all responses together; from then on, each may only be of moderate length
+MOST_TOGETHER: Final = 128 * 1024 * 1024  # the weight of all responses; from then on, each may only be
+MODERATE: Final = 1024 * 1024  # of a moderate weight, so that a run's memory has an end
 
 
 class Tried(NamedTuple):
@@ -38,7 +39,7 @@ class Wire:
     def __init__(self, target: Target, patience: Patience, connections: int) -> None:
         self._target = target
         self._patience = patience
-        self._kept = 0
+        self._weight = 0
         self._transport = httpx.AsyncHTTPTransport(
             verify=_verification(target),
             trust_env=False,
@@ -51,8 +52,8 @@ class Wire:
 
     async def attempt(self, case: RequestCase) -> Tried:
         """Send a case once. Whatever the target does ends here, in an attempt; only cancellation passes."""
-        most = min(self._patience.most_bytes, max(KEPT_OF_ENDLESS, MOST_KEPT - self._kept))
-        reading = Reading(round(time.time(), 6), case.hang_up_after, most)
+        most = MOST_WEIGHT if self._weight < MOST_TOGETHER else MODERATE
+        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, most)
         begun = time.perf_counter()
         transient = False
         try:
@@ -65,7 +66,7 @@ class Wire:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             reading.fail(Ending.TRUNCATED, _told(error))
             transient = reading.status is None and _may_pass(error)
-        self._kept += reading.kept
+        self._weight += reading.weight
         return Tried(reading.attempt(_since(begun)), transient)
 
     async def _read(self, case: RequestCase, reading: Reading, begun: float) -> None:
