@@ -15,7 +15,7 @@ from conformance.reference.message import Refusal
 CHECK = "invalid_is_refused"
 # Whoever lets an invalid request in on one channel, or at all, answers it with something.
 LETS_IN = ("errors_agree_on_both_channels", "error_names_the_field")
-NUMBERS = ("temperature", "top_p", "top_k", "min_p", "n", "best_of", "logprobs", "max_tokens", "presence_penalty",
+NUMBERS = ("temperature", "top_p", "top_k", "min_p", "n", "best_of", "logprobs", "presence_penalty",
            "frequency_penalty", "repetition_penalty")  # fmt: skip
 
 
@@ -68,7 +68,7 @@ def too_high_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refu
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=NUMBERS,
+    each=(*NUMBERS, "max_tokens"),
     fits=has_low,
     also=LETS_IN,
     imitates="`n: 0` was answered with one choice, `temperature: -1` with text.",

@@ -134,7 +134,7 @@ def null_is_taken_for_the_lowest(body: Any, call: Call, name: str) -> Any:
 @fault(
     Stage.WISH,
     "default_is_explicit",
-    each=("n", "echo", "logprobs"),
+    each=("n", "echo"),
     also=(
         "choices_are_complete",
         "echo_begins_with_prompt",
@@ -167,7 +167,7 @@ def default_is_another(wish: Wish, call: Call, name: str) -> Wish:
         return wish
     if name == "n":
         return replace(wish, n=2, best_of=max(wish.best_of, 2))
-    return replace(wish, echo=True) if name == "echo" else replace(wish, logprobs=1)
+    return replace(wish, echo=True)
 
 
 @fault(

@@ -1,0 +1,117 @@
+"""Planted defects and legal oddities: each is named and documented, and fires when it is asked to."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conformance.catalogue import load as catalogue
+from conformance.contract import load, providers
+from conformance.examples import case
+from conformance.model import Credential, Membership, Wave
+from conformance.reference import FAULTS, ODDITIES, Reference, exchange, play
+from conformance.reference.alter import Stage
+from conformance.reference.fault import fault
+
+CONTRACTS = {name: load(name) for name in providers()}
+NEVER_SEEN = {  # checks that judge nothing: what they record is left to the provider
+    "chunks_share_one_created", "data_field_has_a_space", "edge_is_observed", "error_status_is_documented",
+    "first_byte_time", "longest_silence", "request_id_is_sent", "stream_arrives_in_pieces", "usage_without_asking",
+}  # fmt: skip
+
+
+def bodies():
+    """Requests that between them give most faults an occasion."""
+    shared = {"model": "reference", "max_tokens": 6, "temperature": 0}
+    for stream in (False, True):
+        usage = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        for told in (
+            {"prompt": "One é two"}, {"prompt": ["a", "b c"], "n": 2}, {"prompt": [1, 2], "logprobs": 2, "echo": True},
+            {"prompt": "x", "temperature": 1, "n": 3, "logprobs": 3, "top_p": 0.5, "top_k": 9, "min_p": 0.1},
+            {"prompt": "stop", "stop": [" ", "e"], "max_tokens": 40, "user": "u"}, {"prompt": "s", "suffix": "end"},
+            {"prompt": "p", "seed": 4, "temperature": 1, "presence_penalty": 1, "frequency_penalty": 1},
+            {"prompt": "b", "logit_bias": {"7": 100, "8": -100}, "n": 2, "logprobs": 0, "repetition_penalty": 1.5},
+            {"prompt": "j", "response_format": {"type": "json_object"}, "max_tokens": 30, "service_tier": "flex"},
+            {"prompt": "e", "ignore_eos": True, "max_tokens": 20}, {"prompt": "z", "max_tokens": 0, "echo": True},
+            {"prompt": "long", "max_tokens": 200}, {"prompt": "l", "stop": "x", "logprobs": 5, "n": 2, "echo": True},
+        ):  # fmt: skip
+            yield {**shared, **usage, **told}
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_a_fault_says_what_goes_wrong_and_which_check_sees_it(name):
+    found = FAULTS[name]
+    assert found.says.endswith(".")
+    assert found.check in catalogue()
+    areas = {check.area for check in catalogue().values()}
+    assert set(found.besides) <= areas | catalogue().keys()
+    assert any(found.applies(contract) for contract in CONTRACTS.values()), "no contract gives it an occasion"
+
+
+def test_every_check_has_a_fault_of_its_own():
+    assert catalogue().keys() - NEVER_SEEN == {found.check for found in FAULTS.values()}
+
+
+def test_there_is_no_fault_without_a_reason_to_exist():
+    assert len({found.alteration.name for found in FAULTS.values()}) == len(FAULTS) >= 150
+
+
+@pytest.mark.parametrize("name", sorted(ODDITIES))
+def test_an_oddity_says_what_is_odd(name):
+    assert ODDITIES[name].says.endswith(".")
+    assert any(ODDITIES[name].applies(contract) for contract in CONTRACTS.values())
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS) + sorted(ODDITIES))
+def test_whatever_bends_the_reference_never_breaks_it(name):
+    found = {**FAULTS, **ODDITIES}[name]
+    contract = next(one for one in CONTRACTS.values() if found.applies(one))
+    told = {"faults": (found,)} if name in FAULTS else {"oddities": (found,)}
+    provider = Reference(contract, key="k", **told)
+    for place, body in enumerate(bodies()):
+        x = exchange(provider, replace(case(body), id=f"c/{place}"))
+        assert x.attempts
+        assert x.documents is not None
+    for odd in (b"", b"[]", b"{", b"\xff", json.dumps({"model": None, "prompt": {}, "n": 10**9, "stream": 7}).encode()):
+        for credential in Credential:
+            exchange(provider, replace(case({}), content=odd, credential=credential))
+
+
+def test_a_fault_counts_how_often_it_changed_something():
+    provider = Reference(CONTRACTS["openai"], faults=(FAULTS["done_is_left_out"],))
+    exchange(provider, case({"model": "reference"}))
+    assert provider.fired == {}
+    x = exchange(provider, case({"model": "reference", "stream": True}))
+    assert provider.fired == {"done_is_left_out": 1}
+    assert b"[DONE]" not in x.content
+
+
+def test_an_intermittent_fault_shows_on_every_third_call():
+    provider = Reference(CONTRACTS["openai"], faults=(FAULTS["done_is_left_out_when_sometimes"],))
+    seen = [b"[DONE]" in exchange(provider, case({"model": "reference", "stream": True})).content for _ in range(6)]
+    assert seen == [True, True, False, True, True, False]
+
+
+def test_a_fault_of_the_crowd_shows_only_in_a_burst():
+    provider = Reference(CONTRACTS["openai"], key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
+    asked = {"model": "reference", "temperature": 0}
+    cases = [
+        replace(case({**asked, "prompt": text}), id=text, groups=(Membership("burst", "b", text),)) for text in "ab"
+    ]
+    alone = [x.choices[0].text for x in play(provider, [Wave("solo", tuple(cases))])]
+    together = [x.choices[0].text for x in play(provider, [Wave("burst", tuple(cases), burst=True)])]
+    assert together == alone[::-1] != alone
+
+
+def test_two_faults_cannot_share_a_name():
+    def done_is_left_out(frames, call):
+        """Again."""
+
+    with pytest.raises(ValueError, match="two faults"):
+        fault(Stage.FRAMES, "done_is_sent")(done_is_left_out)
+
+
+def test_a_request_that_was_told_to_wait_is_answered_when_it_comes_again():
+    provider = Reference(CONTRACTS["openai"], oddities=(ODDITIES["each_request_waits_once"],))
+    x = exchange(provider, case({"model": "reference"}))
+    assert [attempt.status for attempt in x.attempts] == [429, 200]
