@@ -33,8 +33,20 @@ class Change:
     def __str__(self) -> str:
         told = f"{self.kind}: {self.part} {self.path}".rstrip()
         if self.keyword:
-            told += f", {self.keyword}: {self.before!r} before, {self.after!r} now"
+            told += f", {self.keyword}: {_words(self.before)} before, {_words(self.after)} now"
         return told + (f" (touches {', '.join(self.requirements)})" if self.requirements else "")
+
+
+def as_json(change: Change) -> dict[str, Any]:
+    """The change for machines; `before` or `after` is left out where there is none."""
+    told = {"kind": change.kind, "part": change.part, "path": change.path, "keyword": change.keyword}
+    values = {"before": change.before, "after": change.after} if change.keyword else {}
+    known = {name: value for name, value in values.items() if value is not MISSING}
+    return {**told, **known, "requirements": list(change.requirements)}
+
+
+def _words(value: Any) -> str:
+    return "nothing" if value is MISSING else repr(value)
 
 
 def read_document(path: Path) -> dict[str, Any]:
@@ -74,18 +86,24 @@ def drift(contract: Contract, newer: Mapping[str, Any], file: Path) -> tuple[Cha
 
 
 def _operation(contract: Contract, document: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
-    item = document.get("paths", {}).get(contract.path, {})
-    operation = item.get(contract.method.lower()) if isinstance(item, Mapping) else None
+    paths = _inside(document, "paths")
+    operation = _inside(paths, contract.path).get(contract.method.lower())
     if not isinstance(operation, Mapping):
-        known = ", ".join(document.get("paths", {})) or "none"
+        known = ", ".join(map(str, paths)) or "none"
         raise ContractError(file, "/paths", f"has {known}; expected {contract.method} {contract.path}")
     return operation
 
 
+def _inside(holder: Any, *names: str) -> Mapping[str, Any]:
+    """The object at the end of the names; an empty one where the document, which is not ours, has none."""
+    for name in names:
+        holder = holder.get(name) if isinstance(holder, Mapping) else None
+    return holder if isinstance(holder, Mapping) else {}
+
+
 def _schema(document: Mapping[str, Any], operation: Mapping[str, Any], part: str) -> dict[str, Any]:
-    holder = operation.get("requestBody", {}) if part == "request" else operation.get("responses", {}).get("200", {})
-    printed = holder.get("content", {}).get("application/json", {}).get("schema", {})
-    return json_schema(document, printed)
+    holder = ("requestBody",) if part == "request" else ("responses", "200")
+    return json_schema(document, _inside(operation, *holder, "content", "application/json", "schema"))
 
 
 def _flat(schema: Mapping[str, Any]) -> dict[str, tuple[Field, dict[str, Any]]]:
@@ -142,13 +160,15 @@ def _touched(contract: Contract, part: str, path: str, keyword: str = "") -> tup
 
 
 def _servers(contract: Contract, newer: Mapping[str, Any]) -> Iterator[Change]:
-    now = str(next(iter(newer.get("servers") or [{"url": ""}]))["url"]).rstrip("/")
+    servers = newer.get("servers")
+    first = servers[0] if isinstance(servers, list) and servers else {}
+    now = str(_inside({"first": first}, "first").get("url", "/")).rstrip("/")
     if now != contract.server:
         yield Change("changed", "server", "", "url", contract.server, now)
 
 
 def _statuses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    was, now = ({str(status) for status in one.get("responses", {})} for one in (before, after))
+    was, now = ({str(status) for status in _inside(one, "responses")} for one in (before, after))
     yield from (Change("removed", "status", status, "", None, None) for status in sorted(was - now))
     yield from (Change("added", "status", status, "", None, None) for status in sorted(now - was))
 

@@ -74,8 +74,12 @@ def json_schema(
 
 def _keyword(document: Mapping[str, Any], key: str, value: Any, at: str, above: tuple[str, ...]) -> Any:
     if key in {"properties", "patternProperties"}:
+        if not isinstance(value, Mapping):
+            raise SchemaError(at, f"is {type(value).__name__}; expected an object that names members")
         return {name: json_schema(document, one, f"{at}/{name}", above) for name, one in value.items()}
     if key in {"anyOf", "oneOf", "allOf", "prefixItems"}:
+        if not isinstance(value, list) or not value:
+            raise SchemaError(at, f"is {type(value).__name__}; expected a list of schemas")
         return [json_schema(document, one, f"{at}/{place}", above) for place, one in enumerate(value)]
     if key in {"items", "additionalProperties", "not"} and isinstance(value, Mapping):
         return json_schema(document, value, at, above)

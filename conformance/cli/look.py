@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -141,10 +142,14 @@ def planned(contract: Contract, chosen: Settings) -> list[Wave]:
 
 @click.command("drift")
 @click.argument("provider")
-@click.option("--against", type=click.Path(path_type=Path), required=True, help="A newer document.")
+@click.option("--against", type=click.Path(path_type=Path), required=True, metavar="FILE", help="A newer document.")
+@click.option("--json", "as_json", is_flag=True, help="The changes as one JSON document.")
 @options("specs")
-def drift_command(provider: str, against: Path, **given: Any) -> int:
-    """Compare the contract of PROVIDER with a newer document; exit code 1 where they differ."""
+def drift_command(provider: str, against: Path, as_json: bool, **given: Any) -> int:
+    """Compare the contract of PROVIDER with a newer document: OpenAPI as YAML, JSON, or inside a page.
+
+    Exit code 0 without a change, 1 with one, 2 where FILE holds no such document.
+    """
     from conformance import drift
 
     contract = contract_of(provider, given)
@@ -152,7 +157,12 @@ def drift_command(provider: str, against: Path, **given: Any) -> int:
         changes = drift.drift(contract, drift.read_document(against), against)
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    for change in changes:
-        click.echo(str(change))
-    click.echo(f"{len(changes)} changes between {contract.title} ({contract.revision}) and {against}", err=True)
+    if as_json:
+        told = {"provider": contract.provider, "revision": contract.revision, "against": str(against)}
+        click.echo(json.dumps({**told, "changes": [drift.as_json(one) for one in changes]}, indent=1))
+    else:
+        for change in changes:
+            click.echo(str(change))
+    number = f"{len(changes)} change{'' if len(changes) == 1 else 's'}" if changes else "no change"
+    click.echo(f"{number} between {contract.title} ({contract.revision}) and {against}", err=True)
     return 1 if changes else 0
