@@ -13,6 +13,11 @@ import yaml
 from conformance.cli import _guarded
 from conformance.contract import load
 
+POSTING = (
+    "openapi: 3.0.0\n"
+    "paths: {/completions: {post: {requestBody: {content: {application/json: {schema: {%s}}}}}}}"
+)  # fmt: skip
+
 
 @pytest.fixture
 def drift(capsys):
@@ -29,9 +34,10 @@ def drift(capsys):
 def newer(tmp_path):
     """Write a copy of a provider's document, edited, and say where it is."""
 
-    def write(provider, edit=lambda document: None, name="newer.yaml"):
+    def write(provider, edit=None, name="newer.yaml"):
         document = copy.deepcopy(dict(load(provider).openapi))
-        edit(document)
+        if edit is not None:
+            edit(document)
         file = tmp_path / name
         text = json.dumps(document) if name.endswith(".json") else yaml.safe_dump(document, sort_keys=False)
         file.write_text(text, "utf-8")
@@ -126,16 +132,8 @@ def test_a_document_that_says_what_an_overlay_added_needs_no_overlay(drift, newe
         ("openapi: 3.0.0", "has none; expected POST /completions"),
         ("openapi: 3.0.0\npaths: 7", "has none; expected POST /completions"),
         ("openapi: 3.0.0\npaths: {/completions: {post: }}", "has /completions; expected POST /completions"),
-        (
-            "openapi: 3.0.0\npaths: {/completions: {post: {requestBody: {content: {application/json: "
-            "{schema: {$ref: '#/nowhere'}}}}}}}",
-            "#/nowhere: there is no 'nowhere' here",
-        ),
-        (
-            "openapi: 3.0.0\npaths: {/completions: {post: {requestBody: {content: {application/json: "
-            "{schema: {properties: [a]}}}}}}}",
-            "expected an object that names members",
-        ),
+        (POSTING % "$ref: '#/nowhere'", "#/nowhere: there is no 'nowhere' here"),
+        (POSTING % "properties: [a]", "expected an object that names members"),
     ],
 )
 def test_a_file_without_the_operation_is_one_line_and_exit_code_2(drift, tmp_path, text, says):
