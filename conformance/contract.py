@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,9 +59,28 @@ def load(provider: str, specs: Sequence[Path] = ()) -> Contract:
     """The contract of a provider; a ContractError says what to mend where its folder is not in order."""
     for folder in folders(specs):
         if (folder / provider / "contract.yaml").is_file():
-            return _contract(provider, folder / provider, folders(specs)[-1] / "common.yaml")
+            files = (folder / provider / "openapi.yaml", folder / provider / "contract.yaml", _common(specs))
+            return _loaded(provider, files, tuple(map(_stamp, files)))
     known = ", ".join(providers(specs)) or "none"
     raise ContractError("specs", f"/{provider}", f"no such provider; known are {known}; add one with --specs DIR")
+
+
+def _common(specs: Sequence[Path]) -> Path:
+    return folders(specs)[-1] / "common.yaml"
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """What tells that a file is not what it was."""
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=32)
+def _loaded(provider: str, files: tuple[Path, Path, Path], stamps: tuple[tuple[int, int], ...]) -> Contract:
+    return _contract(provider, *files)
 
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
@@ -124,8 +143,7 @@ def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _contract(provider: str, folder: Path, common_file: Path) -> Contract:
-    at, file = folder / "openapi.yaml", folder / "contract.yaml"
+def _contract(provider: str, at: Path, file: Path, common_file: Path) -> Contract:
     openapi = read_yaml(at)
     if not isinstance(openapi, dict):
         raise ContractError(at, "", "is no object; an OpenAPI document begins with `openapi: 3.x`")

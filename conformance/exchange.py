@@ -257,6 +257,11 @@ class Exchange:
         return {index: Choice(index, tuple(parts[index])) for index in sorted(parts)}
 
     @cached_property
+    def places(self) -> dict[str, tuple[tuple[str, Any], ...]]:
+        """Values by path, with their JSON pointers; the check of schemas fills it in as it goes."""
+        return {"": tuple((document.at, document.value) for document in self.documents)}
+
+    @cached_property
     def reports(self) -> tuple[Document, ...]:
         """The documents that carry a usage object."""
         return tuple(document for document in self.documents if isinstance(document.usage, Mapping))

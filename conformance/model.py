@@ -110,7 +110,7 @@ class Limit:
             (self.low, self.low_edge, self.low is not None and value < self.low),
             (self.high, self.high_edge, self.high is not None and value > self.high),
         ):
-            if beyond:
+            if beyond or value != value:  # NaN is inside of nothing
                 return outside
             if bound is not None and value == bound and edge is not Edge.CLOSED:
                 return outside if edge is Edge.OPEN else Validity.UNSPECIFIED

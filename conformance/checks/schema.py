@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from conformance.asked import Asked
@@ -16,12 +17,23 @@ from conformance.strictjson import dumps
 Place = tuple[str, Any]
 
 
-def instances(root: Place, path: str) -> Iterator[Place]:
-    """All values at a path such as `choices[].logprobs.tokens[]`, each with its JSON pointer."""
-    places: list[Place] = [root]
-    for step in path.replace("[]", ".[]").split("."):
-        places = [found for place in places for found in _step(place, step)]
-    yield from places
+@cache
+def _split(path: str) -> tuple[str, str]:
+    """A path as the path above it and its last step."""
+    if path.endswith("[]"):
+        return path[:-2], "[]"
+    above, _, step = path.rpartition(".")
+    return above, step
+
+
+def instances(x: Exchange, path: str) -> tuple[Place, ...]:
+    """All values at a path such as `choices[].logprobs.tokens[]`, in all documents, each with its JSON pointer."""
+    found: tuple[Place, ...] | None = x.places.get(path)
+    if found is None:
+        above, step = _split(path)
+        found = tuple(place for one in instances(x, above) for place in _step(one, step))
+        x.places[path] = found
+    return found
 
 
 def _step(place: Place, step: str) -> Iterator[Place]:
@@ -84,18 +96,16 @@ def _conforms(x: Exchange, terms: Terms) -> Findings:
     """The findings of one row on all documents of an exchange."""
     path, keyword, expected = terms["path"], terms["keyword"], terms["expected"]
     held = 0
-    for document in x.documents:
-        if keyword == "required":
-            above, _, name = path.rpartition(".")
-            parents = instances((document.at, document.value), above) if above else [(document.at, document.value)]
-            for at, parent in parents:
-                if isinstance(parent, dict) and name in parent:
-                    held += 1
-                elif isinstance(parent, dict):
-                    yield Violation(f"{name!r} is missing; expected it among {show(list(parent))}", at)
-            continue
+    if keyword == "required":
+        above, name = _split(path)
+        for at, parent in instances(x, above):
+            if isinstance(parent, dict) and name in parent:
+                held += 1
+            elif isinstance(parent, dict):
+                yield Violation(f"{name!r} is missing; expected it among {show(list(parent))}", at)
+    else:
         rule = RULES[keyword]
-        for at, value in instances((document.at, document.value), path):
+        for at, value in instances(x, path):
             if rule(value, expected):
                 held += 1
             else:
