@@ -66,13 +66,13 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
     return replace(made, verdicts=tuple(one for one in made.verdicts if one.requirement.id in kept))
 
 
-def check(settings: Settings) -> Contract:
+def check(settings: Settings, *, of_target: bool = True) -> Contract:
     """Everything that can be wrong with settings is found here, before anything is sent or written."""
     from conformance import planning
 
     contract = load(settings)
     selected(settings, contract)
-    if settings.base_url:
+    if settings.base_url and of_target:
         given(settings, contract)
     try:
         planning.setting(contract, settings.model, settings.profile, settings.seed, settings.claims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from conformance.cli import _guarded
 from conformance.cli.judge import gravest
 from conformance.examples import case
 from conformance.model import Wave
+from conformance.planning import Plan, setting
+from conformance.planning.known import Known
 from conformance.settings import OPTIONS, SettingsError, settings
 from tests import hostile
 from tests.hostile import says, serving
@@ -53,7 +56,13 @@ def planned(monkeypatch):
         )
         yield Wave("only", tuple(cases))
 
-    monkeypatch.setattr("conformance.planning.waves", waves, raising=False)
+    monkeypatch.setattr("conformance.planning.waves", waves)
+    monkeypatch.setattr(
+        "conformance.planning.plan",
+        lambda contract, **more: Plan(
+            setting(contract, more["model"]), tuple(waves(contract, model=more["model"])), (), Known()
+        ),
+    )
 
 
 # Asking
@@ -107,13 +116,24 @@ def test_faults_are_listed(conformance):
     assert len(out.splitlines()) >= 15
 
 
-def test_a_plan_is_shown_without_sending(conformance, planned):
-    code, out, _ = conformance("plan", "openai", "--cases", "--price-out", "2000000")
+def test_a_plan_is_shown_without_sending(conformance):
+    code, out, err = conformance("plan", "openai", "--price-out", "1000000", "--requests-per-minute", "10")
+    assert code == 0, err
+    total = int(re.search(r"(\d+)  requests in \d+ waves", out).group(1))
+    assert 50 < total <= 120
+    assert sum(int(one) for one in re.findall(r"^ +(\d+)  [a-z]+$", out, re.MULTILINE)) == total
+    completion = int(re.search(r"([\d,]+) completion tokens", out).group(1).replace(",", ""))
+    assert completion <= 2000
+    assert f"at most {completion:.4f} in money" in out
+    assert f"{total / 10:.1f} minutes" in out
+    assert re.search(r"pairs of values: [\d,]+ of [\d,]+ \(\d+\.\d%\)", out)
+    assert conformance("plan", "openai", "--price-out", "1000000", "--requests-per-minute", "10")[1] == out
+
+
+def test_the_cases_of_a_plan_are_listed(conformance, planned):
+    code, out, _ = conformance("plan", "openai", "--cases")
     assert code == 0
-    assert "scenario/a1  valid" in out
-    assert "3  requests in 1 waves" in out
-    assert "6 completion tokens" in out
-    assert "at most 12.0000 in money" in out
+    assert out == "scenario/a0  valid\nscenario/a1  valid\nscenario/a2  valid\n"
 
 
 # Wrong usage: one line, exit code 2
@@ -277,7 +297,7 @@ def test_the_gravest_of_several_runs_is_what_counts():
 
 def test_a_case_of_the_last_run_is_sent_again_and_shown_whole(conformance, planned, monkeypatch):
     conformance("run", "openai")
-    monkeypatch.setattr("conformance.planning.waves", None)
+    monkeypatch.setattr("conformance.planning.plan", None)
     code, out, err = conformance("send", "openai", "scenario/a1")
     assert code == 0, out + err
     assert "> POST http://127.0.0.1:" in out

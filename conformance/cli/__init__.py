@@ -24,7 +24,7 @@ ABOUT: Final = """Judge POST /completions endpoints against the provider's own d
 Exit codes: 0 conformant, 1 a promise is broken, 2 wrong usage, 3 incomplete, 4 fault of the suite itself."""
 COMMANDS: Final = {
     "run": ("judge", "Judge an endpoint against a provider's contract, or all contracts."),
-    "plan": ("look", "What a run would send, and what it would cost."),
+    "plan": ("forecast", "What a run would send, and what it would cost."),
     "list": ("look", "The requirements of a provider."),
     "explain": ("look", "One requirement: promise, source, why it matters, how to mend a server."),
     "send": ("send", "Send one case again and show all of it."),

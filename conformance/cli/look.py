@@ -1,4 +1,4 @@
-"""Commands that look and send nothing: list, explain, plan, drift."""
+"""Commands that look things up: list, explain, drift."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
-from conformance.model import Contract, Requirement, Wave
-from conformance.settings import Settings, SettingsError, settings
+from conformance.model import Contract, Requirement
+from conformance.settings import SettingsError, settings
 
 
 def contract_of(provider: str, given: dict[str, Any]) -> Contract:
@@ -82,62 +82,6 @@ def _unknown(wanted: str, contracts: list[Contract]) -> str:
     near = get_close_matches(wanted, ids, 3, 0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "`conformance list PROVIDER` shows all"
     return f"there is no requirement {wanted!r}; {hint}"
-
-
-@click.command("plan")
-@click.argument("provider")
-@options("model", "profile", "seed", "specs", "max-requests", "max-tokens", "max-prompt-tokens", "requests-per-minute")
-@click.option("--price-in", type=float, help="Money for a million prompt tokens.")
-@click.option("--price-out", type=float, help="Money for a million completion tokens.")
-@click.option("--cases", is_flag=True, help="List the cases too.")
-def plan_command(provider: str, price_in: float | None, price_out: float | None, cases: bool, **given: Any) -> None:
-    """Show what a run of PROVIDER would send, by origin, and what it would cost at most. Sends nothing."""
-    chosen = settings(provider, given)
-    contract = contract_of(provider, given)
-    waves = planned(contract, chosen)
-    all_cases = [case for wave in waves for case in wave.cases]
-    if cases:
-        for case in all_cases:
-            click.echo(f"{case.id}  {case.validity}  {case.note}".rstrip())
-    from conformance.asked import Asked
-    from conformance.budget import worst_case
-
-    defaults = {name: contract.default(name) for name in contract.parameters}
-    costs = [
-        worst_case(Asked(case.body if isinstance(case.body, dict) else {}, defaults))
-        for case in all_cases
-        if case.validity != "invalid"
-    ]
-    prompt, completion = sum(cost.prompt for cost in costs), sum(cost.completion for cost in costs)
-    for origin, count in Counter(case.origin for case in all_cases).most_common():
-        click.echo(f"{count:>5}  {origin}")
-    click.echo(
-        f"{len(all_cases):>5}  requests in {len(waves)} waves, before repeats and what replies give occasion for"
-    )
-    click.echo(f"at most {prompt:,} prompt tokens (estimated) and {completion:,} completion tokens")
-    if price_in is not None or price_out is not None:
-        click.echo(f"at most {(prompt * (price_in or 0) + completion * (price_out or 0)) / 1e6:.4f} in money")
-    if chosen.requests_per_minute:
-        click.echo(
-            f"{len(all_cases) / chosen.requests_per_minute:.1f} minutes at {chosen.requests_per_minute:g} a minute"
-        )
-
-
-def planned(contract: Contract, chosen: Settings) -> list[Wave]:
-    """The waves that are planned whatever comes back: the plan is told that nothing did."""
-    from conformance import planning
-
-    plan = planning.waves(
-        contract, model=chosen.model or "model", profile=chosen.profile, seed=chosen.seed, budget=chosen.budget
-    )
-    waves: list[Wave] = []
-    try:
-        wave = next(plan)
-        while True:
-            waves.append(wave)
-            wave = plan.send(())
-    except StopIteration:
-        return waves
 
 
 @click.command("drift")

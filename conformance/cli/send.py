@@ -30,16 +30,16 @@ def send_command(provider: str, case: str, **given: Any) -> int:
     chosen = settings(provider, given)
     contract = load(chosen)
     with target(chosen, contract) as (where, _):
-        wanted = replace(_one(case, chosen, contract), repeats="")
+        wanted = replace(_one(case, chosen), repeats="")
         exchange = asyncio.run(_send(wanted, where, chosen))
         for line in _told(exchange, where):
             click.echo(line)
     return _findings(exchange, contract)
 
 
-def _one(wanted: str, chosen: Settings, contract: Contract) -> RequestCase:
+def _one(wanted: str, chosen: Settings) -> RequestCase:
     """The case of that id, or the only one whose id begins so."""
-    known = {case.id: case for case in _cases(chosen, contract)}
+    known = {case.id: case for case in _cases(chosen)}
     begins = [name for name in known if name.startswith(wanted)]
     if wanted in known:
         return known[wanted]
@@ -52,9 +52,9 @@ def _one(wanted: str, chosen: Settings, contract: Contract) -> RequestCase:
     raise SettingsError(f"there is no case {wanted!r} among {len(known)}; `conformance plan --cases` shows ids")
 
 
-def _cases(chosen: Settings, contract: Contract) -> Iterator[RequestCase]:
+def _cases(chosen: Settings) -> Iterator[RequestCase]:
     from conformance import recording
-    from conformance.cli.look import planned
+    from conformance.cli.forecast import forecast
     from conformance.launch import recorded
 
     path = recorded(chosen)
@@ -64,8 +64,7 @@ def _cases(chosen: Settings, contract: Contract) -> Iterator[RequestCase]:
         except recording.RecordingError as error:
             raise SettingsError(str(error)) from None
         return
-    for wave in planned(contract, chosen):
-        yield from wave.cases
+    yield from forecast(chosen).cases
 
 
 async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:

@@ -14,13 +14,13 @@ from typing import Any, Final
 from conformance.asked import Asked
 from conformance.budget import Account, Cost, reported, worst_case
 from conformance.exchange import Attempt, Exchange
-from conformance.model import RequestCase, Validity, Wave
+from conformance.model import Ending, RequestCase, Validity, Wave
 from conformance.transport.pace import RETRIED, Bucket, Pace, Patience, back_off, retry_after
 from conformance.transport.redaction import Redaction
 from conformance.transport.target import Target
 from conformance.transport.wire import Tried, Wire
 
-GONE_AFTER: Final = 8  # exchanges without any reply, one after the other
+GONE_AFTER: Final = 8  # exchanges without a whole reply, one after the other
 READ_FOR_USAGE: Final = 1024 * 1024  # parsing more would keep the loop from noticing what else arrives
 
 
@@ -146,7 +146,7 @@ class Sender:
             self._watcher.attempted(case, attempt, wait is None)
             yield attempt
             if wait is None:
-                self._listen(tried)
+                self._listen(attempt)
                 return
             await _wait(wait)
 
@@ -164,11 +164,12 @@ class Sender:
         left = self._account.seconds_left
         return None if wait > patience.longest_wait or (left is not None and wait >= left) else wait
 
-    def _listen(self, tried: Tried) -> None:
+    def _listen(self, attempt: Attempt) -> None:
         """Notice a target that is gone, so that the rest of the run does not wait for it case by case."""
-        self._unanswered = self._unanswered + 1 if tried.transient else 0
+        gone = attempt.status is None or attempt.ending is Ending.TIMED_OUT
+        self._unanswered = self._unanswered + 1 if gone else 0
         if self._unanswered >= GONE_AFTER:
-            self._silence = f"the target stopped answering ({self._unanswered} times running: {tried.attempt.error})"
+            self._silence = f"the target stopped answering ({self._unanswered} times running: {attempt.error})"
 
     async def _room(self, cost: Cost) -> str:
         """Wait while only requests in flight stand in the way; say why there is no room even without them."""

@@ -1,0 +1,83 @@
+"""`conformance plan`: what a run would send, what that shows, and what it costs at most. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from conformance.cli.options import options
+from conformance.settings import Settings, settings
+
+if TYPE_CHECKING:
+    from conformance.planning import Plan
+
+SHOWN = 10
+
+
+@click.command("plan")
+@click.argument("provider")
+@options(
+    "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "max-requests", "max-tokens",
+    "max-prompt-tokens", "requests-per-minute",
+)  # fmt: skip
+@click.option("--price-in", type=click.FloatRange(0), help="Money for a million prompt tokens.")
+@click.option("--price-out", type=click.FloatRange(0), help="Money for a million completion tokens.")
+@click.option("--cases", is_flag=True, help="List the cases only, with their validity.")
+def plan_command(provider: str, price_in: float | None, price_out: float | None, cases: bool, **given: Any) -> None:
+    """Show what a run of PROVIDER would send to a target that accepts every documented value. Sends nothing."""
+    chosen = settings(provider, given)
+    made = forecast(chosen)
+    if cases:
+        for case in made.cases:
+            click.echo(f"{case.id}  {case.validity}  {case.note}".rstrip())
+        return
+    for line in _told(made, chosen):
+        click.echo(line)
+    if price_in is not None or price_out is not None:
+        worst = made.worst
+        price = (worst.prompt * (price_in or 0) + worst.completion * (price_out or 0)) / 1e6
+        click.echo(f"at most {price:.4f} in money, at these prices per million tokens")
+
+
+def forecast(chosen: Settings) -> Plan:
+    """The plan of a run with these settings."""
+    from conformance import planning
+    from conformance.launch import REFERENCE_MODEL, check
+
+    contract = check(chosen, of_target=False)
+    return planning.plan(
+        contract,
+        model=chosen.model or REFERENCE_MODEL,
+        profile=chosen.profile,
+        seed=chosen.seed,
+        budget=chosen.budget,
+        claims=chosen.claims,
+        hostile=chosen.hostile,
+        select=chosen.select,
+        has_key=not chosen.base_url or bool(chosen.key),
+    )
+
+
+def _told(made: Plan, chosen: Settings) -> Iterator[str]:
+    for origin, count in made.origins.items():
+        yield f"{count:>5}  {origin}"
+    yield f"{len(made.cases):>5}  requests in {len(made.waves)} waves; repeats, and what replies teach, come on top"
+    ids = {row.id for row in made.contract.requirements}
+    yield f"requirements shown: {len(made.covered)} of {len(ids)}; the others need an occasion that only a reply gives"
+    if made.uncovered:
+        more = f" and {len(made.uncovered) - SHOWN} more" if len(made.uncovered) > SHOWN else ""
+        yield f"MUSTs that fall to the budget: {', '.join(made.uncovered[:SHOWN])}{more}"
+    for strength, name in ((2, "pairs"), (3, "triples")):
+        reach = made.coverage(strength)
+        yield f"{name} of values: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
+    if made.drawn:
+        rare = min(made.drawn_parameters.items(), key=lambda one: one[1])
+        yield f"drawn bodies: {len(made.drawn)}; each parameter at least {rare[1]} times ({rare[0]})"
+    worst = made.worst
+    yield f"at most {worst.prompt:,} prompt tokens (an estimate) and {worst.completion:,} completion tokens"
+    if chosen.requests_per_minute:
+        minutes = len(made.cases) / chosen.requests_per_minute
+        yield f"{minutes:.1f} minutes at {chosen.requests_per_minute:g} requests a minute"
+    yield f"plan {made.sha256[:12]} (seed {chosen.seed}, {chosen.profile})"
