@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "send": ("send", "Send one case again and show all of it."),
     "serve": ("serve", "Serve a provider that keeps its contract, or breaks it on request."),
     "audit": ("audit", "Judge recorded traffic: our own, HAR, or raw transcripts."),
+    "doctor": ("check", "What stands between this machine and a run."),
     "drift": ("look", "Compare a contract with a newer document of its provider."),
 }
 
