@@ -40,6 +40,16 @@ class Terms:
     def get(self, name: str, otherwise: Any = None) -> Any:
         return self.params.get(name, otherwise)
 
+    @property
+    def length(self) -> str:
+        """What this provider calls the end of a text at its limit."""
+        return str(self.contract.says("length_means_the_limit", "reason", "length"))
+
+    @property
+    def stop(self) -> str:
+        """What this provider calls the end of a text by a stop sequence or by itself."""
+        return str(self.contract.says("stop_finishes_with_stop", "reason", "stop"))
+
     def asked(self, subject: Exchange | RequestCase) -> Asked:
         """What the request asks for under the contract's defaults; an empty request where the body is no object."""
         case = subject.case if isinstance(subject, Exchange) else subject

@@ -38,6 +38,7 @@ class Cut:
     stops: tuple[str, ...]
     at: str
     case: str
+    stopped: str  # what this provider calls the end by a stop sequence
 
     @property
     def made(self) -> Match | None:
@@ -46,7 +47,7 @@ class Cut:
             kept = self.whole.startswith(self.text) and match.start <= len(self.text) <= match.end
             beyond = self.text[match.end :]
             over = self.text.startswith(self.whole[: match.end]) and ends_inside_a_token(beyond)
-            ignored = self.text == self.whole and self.finish == self.whole_finish != "stop"
+            ignored = self.text == self.whole and self.finish == self.whole_finish != self.stopped
             if kept or (beyond and over and not ignored):
                 return match
         return None
@@ -70,7 +71,7 @@ def cuts(group: Group, terms: Terms) -> Iterator[Cut | Unclear]:
             matches = tuple(_first(whole, asked.stops))
             if matches or text != whole:
                 ends = (model.finish_reason, text, found.finish_reason)
-                yield Cut(whole, *ends, matches, asked.stops, found.at, x.case.id)
+                yield Cut(whole, *ends, matches, asked.stops, found.at, x.case.id, terms.stop)
             else:
                 yield Unclear("no stop sequence occurs in the text without it")
 
@@ -170,7 +171,7 @@ def _leaks(cut: Cut) -> str:
     for match in cut.matches:
         if match.start < len(cut.text) < match.end:
             return cut.text[match.start :]
-    if cut.made or cut.finish != "stop" or len(cut.text) == len(cut.whole):
+    if cut.made or cut.finish != cut.stopped or len(cut.text) == len(cut.whole):
         return ""
     for stop in cut.stops:  # it stopped where only the beginning of the sequence stands
         for size in range(len(stop) - 1, 1, -1):
@@ -220,7 +221,7 @@ def stop_finishes_with_stop(group: Group, terms: Terms) -> Findings:
 
     Fix: set the reason where the match is found, before the token limit is looked at.
     """
-    reason = terms.get("reason", "stop")
+    reason = terms.get("reason", terms.stop)
     for cut in cuts(group, terms):
         if isinstance(cut, Unclear):
             yield cut

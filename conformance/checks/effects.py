@@ -182,7 +182,8 @@ def ignore_eos_goes_on(x: Exchange, terms: Terms) -> Findings:
     if asked.get("ignore_eos") is not True or asked.stops or asked.get("response_format"):
         return
     for found in judged(x):
-        yield expect(found.finish_reason != "stop", "finish_reason is 'stop' with ignore_eos", "'length'", found.at)
+        told = f"finish_reason is {show(found.finish_reason)} with ignore_eos"
+        yield expect(found.finish_reason != terms.stop, told, show(terms.length), found.at)
 
 
 @check(

@@ -179,7 +179,7 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
     Fix: decide the reason for each choice by its own tokens; say `stop` only after a stop sequence or the end of text.
     """
     asked = terms.asked(x)
-    limit, reason = asked.max_tokens or 0, terms.get("reason", "length")
+    limit, reason = asked.max_tokens or 0, terms.get("reason", terms.length)
     if not 0 < limit <= ROOM or asked.echo or len(x.case.content) > SHORT:
         return
     spent = x.streamed and counted(x.usage, "completion_tokens") == limit * asked.choices and asked.best_of == asked.n
@@ -191,7 +191,7 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
             if tokens:
                 seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
-        elif one.finish_reason == "stop" and not may_stop and (visible := _visible(one, limit, spent)):
+        elif one.finish_reason == terms.stop and not may_stop and (visible := _visible(one, limit, spent)):
             # An end of text that comes as the last token leaves no room for so many visible ones.
-            seen = f"choice {show(one.index)} finishes with 'stop' after {visible} visible tokens"
+            seen = f"choice {show(one.index)} finishes with {show(terms.stop)} after {visible} visible tokens"
             yield expect(visible < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)

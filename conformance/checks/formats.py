@@ -63,10 +63,10 @@ def json_is_valid(group: Group, terms: Terms) -> Findings:
         due, schema = wanted(asked)
         for found in x.choices.values() if due else ():
             text = generated(asked, found)
-            whole = found.finish_reason == "stop" and not asked.stops
+            whole = found.finish_reason == terms.stop and not asked.stops
             if text is None or not text.strip():
                 yield Unclear("the text is blank, so it shows no format")
-            elif found.finish_reason in {"stop", "length"}:
+            elif found.finish_reason in {terms.stop, terms.length}:
                 yield blame(_judged(text.strip(), schema, whole=whole, at=found.at), x.case.id)
 
 

@@ -64,7 +64,7 @@ def tokens_join_to_text(x: Exchange, terms: Terms) -> Findings:
         if tokens is None or not found.text:
             continue
         # The tokens of a stop sequence, or the one that ends a text, may be listed although the text leaves them out.
-        more = found.finish_reason != "length" and (bool(asked.stops) or spells(tokens[:-1], found.text))
+        more = found.finish_reason != terms.length and (bool(asked.stops) or spells(tokens[:-1], found.text))
         if spells(tokens, found.text, more=more):
             yield Held(found.at)
             continue
@@ -159,7 +159,7 @@ def logprobs_cover_echo(x: Exchange, terms: Terms) -> Findings:
                 told = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
                 yield expect(spells(tokens, echo, more=True), told, f"those of the prompt, {show(echo)}", found.at)
             continue
-        least = len(prompt) + (asked.max_tokens or 0 if found.finish_reason == "length" else 0)
+        least = len(prompt) + (asked.max_tokens or 0 if found.finish_reason == terms.length else 0)
         yield expect(len(tokens) >= least, f"{len(tokens)} tokens are listed", f"the {len(prompt)} of the prompt first")
 
 
@@ -196,7 +196,7 @@ def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
         return  # the prompt is not covered at all: that is logprobs_cover_echo's
     expected = told + (asked.n * (prompt or 0) if asked.echo else 0)
     longest = max((len(stop) for stop in asked.stops), default=0)
-    ended = sum(choice.finish_reason != "length" for choice, _ in found)
+    ended = sum(choice.finish_reason != terms.length for choice, _ in found)
     slack = ended * (AROUND + longest) + (AROUND * len(found) if asked.echo else 0)
     parts = f"{told} completion tokens" + (f" and {asked.n} × {prompt} prompt tokens" if asked.echo else "")
     yield expect(abs(listed - expected) <= slack, f"{listed} tokens have log probabilities", parts)

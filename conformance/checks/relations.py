@@ -254,7 +254,7 @@ def cut_text_finishes_with_length(group: Group, terms: Terms) -> Findings:
         wholes = [texts(x)[index] for x in longs if index in x.choices]
         shorts = [x for x in members(group, "short") if index in x.choices]
         cut = [x for x in shorts if _goes_on(texts(x)[index], wholes)]
-        wrong = [x for x in cut if finishes(x)[index] != "length"]
+        wrong = [x for x in cut if finishes(x)[index] != terms.length]
         if not cut:
             yield Unclear("the text does not go on under the higher limit")
         elif not wrong:
@@ -266,7 +266,7 @@ def cut_text_finishes_with_length(group: Group, terms: Terms) -> Findings:
                 yield Unclear(f"{told}, though a higher limit gives {whole}; more replies would tell", repeat=True)
             elif constant(wholes) and constant([texts(x)[index] for x in shorts]):
                 flaky = len(wrong) < len(cut)
-                message = f"{told}; expected 'length', as a higher limit gives {whole}"
+                message = f"{told}; expected {show(terms.length)}, as a higher limit gives {whole}"
                 yield Violation(message, f"choice {index}", wrong[0].case.id, flaky=flaky)
             else:
                 yield Unclear("the target is not deterministic: the text differs between replies to one request")

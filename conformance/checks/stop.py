@@ -65,7 +65,7 @@ def stop_text_is_as_promised(x: Exchange, terms: Terms) -> Findings:
         if rule == "excluded":
             told = f"the text holds the stop sequence {show(stop)}: {show(text)}"
             yield Violation(f"{told}; expected it to end before", found.at)
-        elif end == len(text) or (found.finish_reason == "stop" and ends_inside_a_token(text[end:])):
+        elif end == len(text) or (found.finish_reason == terms.stop and ends_inside_a_token(text[end:])):
             yield Held(found.at)
         else:
             told = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"

@@ -44,14 +44,18 @@ def length_uses_the_limit(x: Exchange, terms: Terms) -> Findings:
     if not limit or told is None or (prompt or 0) > ROOM or x.error is not MISSING:
         return
     reasons = [found.finish_reason for found in x.choices.values()]
-    full = reasons.count("length")
+    full = reasons.count(terms.length)
     if not full or "content_filter" in reasons:
         return
     owed = full * limit
     if full == len(reasons):
-        yield expect(told == owed, f"completion_tokens is {told}", f"{full} × {limit}, as every choice has `length`")
+        yield expect(
+            told == owed, f"completion_tokens is {told}", f"{full} × {limit}, as every choice has `{terms.length}`"
+        )
     else:
-        yield expect(told >= owed, f"completion_tokens is {told}", f"at least {full} × {limit} for those with `length`")
+        yield expect(
+            told >= owed, f"completion_tokens is {told}", f"at least {full} × {limit} for those with `{terms.length}`"
+        )
 
 
 @check(
@@ -73,8 +77,10 @@ def length_comes_with_text(x: Exchange, terms: Terms) -> Findings:
     if limit is None or limit < ENOUGH_FOR_TEXT or asked.get("logit_bias") or asked.get("ignore_eos"):
         return
     for found in judged(x):
-        if found.finish_reason == "length":
-            yield expect(bool(found.text), f"the text is '' though `length` ended it at {limit}", "text", found.at)
+        if found.finish_reason == terms.length:
+            yield expect(
+                bool(found.text), f"the text is '' though `{terms.length}` ended it at {limit}", "text", found.at
+            )
 
 
 @check(
@@ -125,9 +131,9 @@ def default_max_tokens(group: Group, terms: Terms) -> Findings:
         if told is None:
             yield Unclear("the reply tells no completion_tokens, so its length cannot be counted")
             continue
-        fits = told == default * choices if set(reasons) == {"length"} else told <= default * choices
+        fits = told == default * choices if set(reasons) == {terms.length} else told <= default * choices
         observed = f"completion_tokens is {told} without max_tokens, finish_reason {show(reasons)}"
-        expected = f"at most {default} per choice, and all of them with `length`"
+        expected = f"at most {default} per choice, and all of them with `{terms.length}`"
         yield blame(expect(fits, observed, expected, "usage"), x.case.id)
 
 

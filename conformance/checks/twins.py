@@ -76,14 +76,14 @@ def twin_text_agrees(group: Group, terms: Terms) -> Findings:
     if problem:
         yield problem
         return
-    lost = dict(_lost(group))
+    lost = dict(_lost(group, terms))
     yield from lost.values()
     for finding in compare(group, ROLES, texts, "text", terms):
         if not lost or isinstance(finding, Held):
             yield finding
 
 
-def _lost(group: Group) -> list[tuple[int, Finding]]:
+def _lost(group: Group, terms: Terms) -> list[tuple[int, Finding]]:
     """Text that is gone in a way that no other draw explains, at once or beside plain replies that always agree."""
     found: list[tuple[int, Finding]] = []
     plains, streams = members(group, "plain"), members(group, "stream")
@@ -94,9 +94,9 @@ def _lost(group: Group) -> list[tuple[int, Finding]]:
         copies = [(x, texts(x)[index]) for x in streams if index in x.choices]
         # A prefix that ended by itself may be another draw.
         odd = [(x, text) for x, text in copies if text != whole]
-        odd = [(x, text) for x, text in odd if reasons == {"length"} or not whole.startswith(text)]
+        odd = [(x, text) for x, text in odd if reasons == {terms.length} or not whole.startswith(text)]
         damaged = [(x, text) for x, text in odd if is_lossy_copy(text, whole, sure=not settled)]
-        empty = [(x, text) for x, text in odd if not text and whole and reasons == {"length"}]
+        empty = [(x, text) for x, text in odd if not text and whole and reasons == {terms.length}]
         if empty or (damaged and (not settled or len(damaged) == len(odd))):
             x, text = (empty or damaged)[0]
             observed, expected = contrast(text, whole)
