@@ -23,7 +23,7 @@ _WORD: Final = re.compile(r"\w{3,}")
     group="burst",
     good=lambda: example(_burst(" one uno", " two due")),
     bad=lambda: (
-        example(_burst(" two due", " one uno"))
+        example(_burst(" two due", " one uno", times=ENOUGH))
         + example(_burst(" one uno", " two due", tokens=9))
         + example(_burst(" one due", " two due", times=ENOUGH))
     ),
@@ -59,13 +59,13 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], terms: Ter
         return Held()
     foreign = {place: texts(replies[0]) for place, replies in others.items()}
     observed, expected = contrast(_joined(found), _joined(mine[0]))
-    for place, text in foreign.items():
-        if text == found and text not in mine and any(found.values()):
-            told_text = f"the text is {observed}, that of request {place} of the burst"
-            return Violation(f"{told_text}; expected {expected} as alone", "", x.case.id)
+    taken = [place for place, text in foreign.items() if text == found and text not in mine and any(found.values())]
+    if taken and len(own) >= ENOUGH and constant(mine):
+        told_text = f"the text is {observed}, that of request {taken[0]} of the burst"
+        return Violation(f"{told_text}; expected {expected} as each time alone", "", x.case.id)
     lost = not any(found.values()) and all(any(one.values()) for one in mine)
     strange = _strange(x, found, mine, foreign, terms)
-    if not strange and not lost:
+    if not strange and not lost and not taken:
         return Unclear(f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others")
     if len(own) < ENOUGH:
         reason = f"the text is {observed} in a burst, {expected} alone"
