@@ -90,7 +90,7 @@ class Account:
             ("prompt tokens", "--max-prompt-tokens", prompt, cost.prompt, self.budget.prompt_tokens),
         ):
             if limit is not None and used + more > limit:
-                return f"{used} of {limit} {name} are used, and the next request may take {more} ({option})"
+                return f"the budget of {limit} {name} is spent ({option}); {used} are used and the next may take {more}"
         return ""
 
     def promise(self, cost: Cost) -> None:
