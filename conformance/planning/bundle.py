@@ -37,8 +37,13 @@ class Bundle:
     @cached_property
     def slots(self) -> tuple[tuple[str, RequestCase], ...]:
         """Each case, what follows included, by its wave and what makes it one request."""
-        own = tuple((f"{self.wave} {key}", case) for key, case in self.named)
+        own = tuple(zip(self.own, self.cases, strict=True))
         return own + (self.then.slots if self.then else ())
+
+    @cached_property
+    def own(self) -> tuple[str, ...]:
+        """The slots of this wave."""
+        return tuple(f"{self.wave} {key}" for key, _ in self.named)
 
 
 @dataclass

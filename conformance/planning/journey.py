@@ -17,7 +17,7 @@ from conformance.planning.hostile import hostile
 from conformance.planning.invalids import invalids
 from conformance.planning.known import Known
 from conformance.planning.learned import foundations, lessons
-from conformance.planning.profiles import plannable, smaller
+from conformance.planning.profiles import RESERVE, plannable, share, smaller
 from conformance.planning.protocol import protocol
 from conformance.planning.relations import relations
 from conformance.planning.samples import samples
@@ -43,21 +43,23 @@ class Journey:
     sent: Sent = field(default_factory=Sent)
     cases: list[RequestCase] = field(default_factory=list)
     shown: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
 
     def waves(self) -> Waves:
         """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
         profile = PROFILES["full" if self.scene.full else "gate"]
         ceiling = smaller(profile, self.budget) if self.budget else profile
         for place, name in enumerate(ORDER):
-            ahead = [one for one in self._bundles() if one.wave in ORDER[place:]]
-            chosen = [one for one in self._choose(ahead, ceiling) if one.wave == name]
-            yield from self._send(name, chosen)
+            chosen = self._choose(self._ahead(ORDER[place:]), self._purse(plannable(ceiling)))
+            yield from self._send(name, [one for one in chosen if one.wave == name])
             if name == "base":
                 self.known.no_cold = self._cold_is_refused()
+            if name == "rows":
+                yield from self._again(ceiling)
         if ceiling != profile:
             # what the profile has and the lower ceiling has not: planned, and sent as far as anything is left
             gone = {case.content for case in self.cases}
-            chosen = self._choose(list(self._bundles()), profile)
+            chosen = self._choose(list(self._bundles()), self._purse(plannable(profile)))
             yield from self._send(LEFT_OUT, [one for one in chosen if any(c.content not in gone for c in one.cases)])
 
     @property
@@ -70,13 +72,30 @@ class Journey:
         if cases:
             exchanges = yield Wave(name, cases, serial=name == "hostile", burst=name == "burst")
             self.cases += cases
+            self.done.update(slot for bundle in chosen for slot in bundle.own)
             self.shown.update(one for case in cases for one in self._serving.of(case))
             self.known.learn(exchanges)
 
-    def _choose(self, ahead: Sequence[Bundle], ceiling: Budget) -> list[Bundle]:
+    def _again(self, ceiling: Budget) -> Waves:
+        """Where rows were refused, what is suspect in them goes alone, and rows without the guilty take their place.
+
+        Half of what is set aside for doubts pays for that.
+        """
+        for name in ("alone", "rows"):
+            if name == "alone" and not self.known.suspect:
+                return
+            wanted = [one for one in self._ahead((name,)) if one.rank <= 1]
+            yield from self._send(name, self._choose(wanted, Purse(share(ceiling, RESERVE / 4))))
+
+    def _ahead(self, names: Collection[str]) -> list[Bundle]:
+        """The bundles of these waves that have not been sent."""
+        return [one for one in self._bundles() if one.wave in names and not self.done.issuperset(one.own)]
+
+    def _purse(self, budget: Budget) -> Purse:
         costs = [cost(case, self.scene.defaults) for case in self.cases]
-        prompt, completion = sum(one.prompt for one in costs), sum(one.completion for one in costs)
-        purse = Purse(plannable(ceiling), len(self.cases), prompt, completion)
+        return Purse(budget, len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs))
+
+    def _choose(self, ahead: Sequence[Bundle], purse: Purse) -> list[Bundle]:
         return choose(ahead, purse, self._serving, self.shown, self._wanted, self.scene.defaults)
 
     def _bundles(self) -> Iterator[Bundle]:

@@ -28,7 +28,7 @@ def foundations(scene: Scene) -> Iterator[Bundle]:
             cuts = [case for bundle in _cuts(scene, *setting, 1, ASSUMED) for case in bundle.cases]
             first = scene.case("relation", _long(scene, setting[1]), *groups)
             yield Bundle("values", rank, (first,), then=Bundle("learned", rank, tuple(cuts)))
-    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs"):
+    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs", "echo"):
         free = scene.case("relation", _free(scene), part("ban", "natural", "without"))
         then = Bundle("learned", 3, _ban(scene, ASSUMED_ID))
         yield Bundle("values", 3, (free, scene.case("relation", _table(scene))), then=then)
@@ -40,7 +40,7 @@ def lessons(scene: Scene) -> Iterator[Bundle]:
         for _, (name, patch) in _cut_settings(scene):
             text = scene.known.text(dumps(_long(scene, patch)).encode())
             yield from _cuts(scene, name, patch, 1, text)
-    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs"):
+    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs", "echo"):
         free, table = (scene.known.reply(dumps(one).encode()) for one in (_free(scene), _table(scene)))
         found = _natural(free, table)
         if found is not None:
@@ -78,9 +78,14 @@ def _cuts(scene: Scene, name: str, patch: Patch, rank: int, text: str) -> Iterat
         return
     early, late = found
     streamed = streaming(scene) if scene.has("stream") else {}
-    for label, stop, way in (("inside", early, {}), ("earliest", [NEVER, late, early], streamed)):
-        cut = scene.body(patch, {"max_tokens": LONG, "stop": stop}, way)
-        if not scene.barred(cut) and scene.validity_of(cut) is not Validity.INVALID:
+    ways: tuple[tuple[str, tuple[Any, ...], Patch], ...] = (
+        ("inside", (early, [early]), {}),
+        ("earliest", ([NEVER, late, early], [late, early]), streamed),
+    )
+    for label, forms, way in ways:
+        bodies = (scene.body(patch, {"max_tokens": LONG, "stop": stop}, way) for stop in forms)
+        allowed = (one for one in bodies if not scene.barred(one) and scene.validity_of(one) is not Validity.INVALID)
+        if cut := next(allowed, None):
             yield Bundle("learned", rank, (scene.case("cut", cut, part("cut", f"{label} {name}", "with")),))
 
 

@@ -11,9 +11,14 @@ RESERVE: Final = 0.15
 
 def plannable(budget: Budget) -> Budget:
     """The budget less the share that is set aside."""
+    return share(budget, 1 - RESERVE)
+
+
+def share(budget: Budget, part: float) -> Budget:
+    """A part of a budget."""
 
     def kept(amount: int | None) -> int | None:
-        return None if amount is None else int(amount * (1 - RESERVE))
+        return None if amount is None else int(amount * part)
 
     return Budget(kept(budget.requests), kept(budget.completion_tokens), kept(budget.prompt_tokens), budget.seconds)
 
@@ -29,4 +34,4 @@ def smaller(one: Budget, other: Budget) -> Budget:
 
 _CEILINGS: Final = ("requests", "completion_tokens", "prompt_tokens", "seconds")
 
-__all__ = ["PROFILES", "RESERVE", "plannable", "smaller"]
+__all__ = ["PROFILES", "RESERVE", "plannable", "share", "smaller"]

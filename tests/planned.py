@@ -1,0 +1,74 @@
+"""What tests of planning share: contracts, a target without a model, and plans made once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from conformance import planning
+from conformance.contract import load, providers
+from conformance.examples import choice, completion, error, plain, stream
+from conformance.exchange import Exchange
+from conformance.model import Validity
+
+PROVIDERS = providers()
+TEXT = ", five, six, seven, eight, nine"
+
+
+@cache
+def contract(provider):
+    return load(provider)
+
+
+@cache
+def drawn(provider, profile, seed=0):
+    return planning.draw(planning.setting(contract(provider), "m", profile, seed))
+
+
+@cache
+def plan(provider, profile="gate", **more):
+    bodies = drawn(provider, profile, more.get("seed", 0))
+    return planning.plan(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)
+
+
+def obedient(case):
+    """A reply as every contract allows it, with a text that never changes."""
+    body = case.body if isinstance(case.body, dict) else {}
+    if case.validity is Validity.INVALID:
+        return error(asked=case.content)
+    whole = completion(choice(TEXT))
+    return stream(whole, asked=body) if body.get("stream") is True else plain(whole, case.content)
+
+
+def refusing(turned_down):
+    """An obedient target that also refuses bodies of which `turned_down` says so."""
+
+    def answer(case):
+        body = case.body if isinstance(case.body, dict) else {}
+        return error(asked=case.content) if turned_down(body) else obedient(case)
+
+    return answer
+
+
+def journey(provider, answer=obedient, profile="gate", *, hears=bool, **more):
+    """The waves that a target with these answers is sent; `hears`: which exchanges come back."""
+    bodies = drawn(provider, profile)
+    found = planning.waves(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)
+    waves = [next(found)]
+    while True:
+        replies = tuple(Exchange(case, answer(case).attempts) for case in waves[-1].cases)
+        try:
+            waves.append(found.send(tuple(x for x in replies if hears(x))))
+        except StopIteration:
+            return waves
+
+
+def answered(waves, answer=obedient):
+    return [Exchange(case, answer(case).attempts) for case in cases(waves)]
+
+
+def cases(waves):
+    return [case for wave in waves for case in wave.cases]
+
+
+def bodies(found):
+    return [case.body for case in found if isinstance(case.body, dict)]

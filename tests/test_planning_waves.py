@@ -1,0 +1,240 @@
+"""The waves of a run: what is sent, in which order, within which budget, and what replies change."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, plan, refusing
+
+from conformance import planning
+from conformance.asked import Asked
+from conformance.budget import PROFILES, Budget, worst_case
+from conformance.model import Credential, Validity
+from conformance.planning.profiles import plannable
+
+BOTH = [(provider, profile) for provider in PROVIDERS for profile in PROFILES]
+
+
+def price(found, provider):
+    defaults = {name: contract(provider).default(name) for name in contract(provider).parameters}
+    valid = [case for case in found if case.validity is not Validity.INVALID and isinstance(case.body, dict)]
+    return [worst_case(Asked(case.body, defaults)) for case in valid if not case.hostile]
+
+
+class TestBudgets:
+    @pytest.mark.parametrize(("provider", "profile"), BOTH)
+    def test_a_plan_stays_within_what_its_profile_may_spend_less_the_reserve(self, provider, profile):
+        found, limits = plan(provider, profile).cases, plannable(PROFILES[profile])
+        costs = price(found, provider)
+        assert len(found) <= limits.requests
+        assert sum(cost.completion for cost in costs) <= limits.completion_tokens
+        assert limits.prompt_tokens is None or sum(cost.prompt for cost in costs) <= limits.prompt_tokens
+
+    def test_the_gate_is_as_large_as_promised(self):
+        assert PROFILES["gate"] == Budget(120, 2_000, 6_000)
+        assert PROFILES["full"].requests == 800
+        assert PROFILES["full"].completion_tokens == 25_000
+
+    @pytest.mark.parametrize("most", [10, 40])
+    def test_a_lower_ceiling_sends_less_and_plans_the_rest_as_left_out(self, most):
+        waves = journey("openai", budget=Budget(requests=most))
+        assert waves[-1].name == planning.LEFT_OUT
+        assert len(cases(waves[:-1])) <= most * 0.85
+        assert len(cases(waves)) > most
+
+    def test_a_ceiling_on_tokens_holds_as_well(self):
+        waves = journey("openai", budget=Budget(completion_tokens=100))
+        assert sum(cost.completion for cost in price(cases(waves[:-1]), "openai")) <= 85
+
+    def test_a_higher_ceiling_does_not_change_the_profile(self):
+        assert cases(journey("nebius", budget=Budget(requests=5000))) == cases(journey("nebius"))
+
+
+class TestReach:
+    @pytest.mark.parametrize(("provider", "profile"), BOTH)
+    def test_every_must_that_a_request_can_show_is_shown(self, provider, profile):
+        assert plan(provider, profile).uncovered == ()
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_gate_meets_all_pairs(self, provider):
+        found = plan(provider).coverage(2)
+        assert (found.met, found.missed) == (found.of, ())
+        assert found.of > 400
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_full_meets_all_triples(self, provider):
+        found = plan(provider, "full").coverage(3)
+        assert (found.met, found.missed) == (found.of, ())
+        assert found.of > 5000
+
+    def test_coverage_counts_what_was_answered_only(self):
+        found = answered(journey("openai"))
+        whole = planning.coverage(contract("openai"), found, model="m")
+        half = planning.coverage(contract("openai"), found[::2], model="m")
+        assert whole.share == 1
+        assert half.met < whole.met
+
+    def test_every_documented_parameter_is_sent(self):
+        for provider in PROVIDERS:
+            sent = {name for body in bodies(plan(provider).cases) for name in body}
+            assert contract(provider).parameters.keys() <= sent
+
+
+class TestSameness:
+    @pytest.mark.parametrize("profile", PROFILES)
+    def test_the_same_seed_gives_the_same_plan(self, profile):
+        one, other = (planning.plan(contract("novita"), model="m", profile=profile, seed=5) for _ in range(2))
+        assert one.sha256 == other.sha256
+        assert [case.id for case in one.cases] == [case.id for case in other.cases]
+
+    def test_another_seed_gives_other_values(self):
+        assert plan("openai", seed=1).sha256 != plan("openai").sha256
+
+    @pytest.mark.parametrize(("provider", "profile"), BOTH)
+    def test_ids_are_unique_and_told_from_what_is_sent(self, provider, profile):
+        found = plan(provider, profile).cases
+        assert max(Counter(case.id for case in found).values()) == 1
+        assert all(case.id.partition("/")[0] == case.origin for case in found)
+
+    def test_a_plan_does_not_depend_on_how_the_process_hashes_text(self):
+        told = json.dumps(drawn("openai", "gate"))
+        script = (
+            "import json, sys; from conformance import planning; from conformance.contract import load;"
+            "print(planning.plan(load('openai'), model='m', drawn=json.loads(sys.stdin.read())).sha256)"
+        )
+        hashes = {
+            subprocess.run(
+                [sys.executable, "-c", script],
+                input=told, capture_output=True, text=True, check=True,
+                env={**os.environ, "PYTHONHASHSEED": number},
+            ).stdout
+            for number in ("1", "2")
+        }  # fmt: skip
+        assert len(hashes) == 1
+
+    def test_stored_bodies_make_the_plan_without_drawing(self):
+        bodies_of_another = [{"model": "m", "prompt": "stored", "max_tokens": 1}]
+        found = planning.plan(contract("nebius"), model="m", profile="full", drawn=bodies_of_another)
+        assert [case.body for case in found.cases if case.origin == "sample"] == bodies_of_another
+
+
+class TestOrder:
+    def test_waves_come_in_an_order_in_which_each_can_learn_from_the_last(self):
+        names = [wave.name for wave in plan("openai", "full").waves]
+        assert names == ["base", "values", "rows", "learned", "burst", "hostile"]
+
+    def test_the_very_first_case_is_one_that_any_target_takes(self):
+        for provider in PROVIDERS:
+            first = next(case for case in plan(provider).cases if case.validity is Validity.VALID)
+            assert first.origin == "base"
+
+    def test_hostile_cases_go_one_by_one_and_a_burst_at_once(self):
+        told = {wave.name: (wave.serial, wave.burst) for wave in plan("openai", "full").waves}
+        assert told["hostile"] == (True, False)
+        assert told["burst"] == (False, True)
+        assert told["rows"] == (False, False)
+
+    def test_a_plain_request_stands_behind_each_batch_of_hostile_ones(self):
+        wave = plan("openai", "full").waves[-1]
+        for key in {part.key for case in wave.cases for part in case.groups if part.kind == "alive"}:
+            roles = [part.role for case in wave.cases for part in case.groups if part.key == key]
+            assert roles[-1] == "probe"
+            assert set(roles[:-1]) == {"hostile"}
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_every_group_has_its_roles_by_the_end(self, provider):
+        roles = {}
+        for case in plan(provider, "full").cases:
+            for part in case.groups:
+                roles.setdefault((part.kind, part.key), set()).add(part.role)
+        pairs = {"twin": {"plain", "stream"}, "refuse": {"control", "probe"}, "echo": {"without", "with"},
+                 "many": {"one", "many"}, "repeat": {"first", "second"}, "channel": {"plain", "stream"},
+                 "default": {"absent", "explicit"}, "cut": {"without", "with"}}  # fmt: skip
+        lame = [place for place, found in roles.items() if found != pairs.get(place[0], found)]
+        assert not lame
+
+
+class TestOptions:
+    def test_without_a_key_no_case_is_about_keys(self):
+        assert not [case for case in planning.plan(contract("openai"), model="m", drawn=()).cases
+                    if case.credential is not Credential.KEY]  # fmt: skip
+        assert [case for case in plan("openai").cases if case.credential is not Credential.KEY]
+
+    def test_hostile_cases_can_be_left_out(self):
+        found = plan("openai", "full", hostile=False).cases
+        assert not [case for case in found if case.hostile or case.origin in {"hostile", "alive"}]
+
+    @pytest.mark.parametrize("profile", PROFILES)
+    def test_what_is_not_claimed_is_in_no_valid_request(self, profile):
+        found = journey("openai", profile=profile, claims=("no echo", "no best_of"))
+        assert not [body for body in bodies(cases(found)) if {"echo", "best_of"} & body.keys()]
+
+    def test_a_claim_that_nobody_knows_is_named(self):
+        with pytest.raises(ValueError, match=r"'no ecco'; expected 'no PARAMETER'.*echo"):
+            planning.waves(contract("openai"), model="m", claims=("no ecco",))
+
+    def test_a_profile_that_nobody_knows_is_named(self):
+        with pytest.raises(ValueError, match="'fast'; expected one of gate, full"):
+            planning.waves(contract("openai"), model="m", profile="fast")
+
+    def test_selection_sends_what_serves_it_and_the_base(self):
+        found = planning.plan(contract("openai"), model="m", select=("request.n.*",), drawn=())
+        origins = Counter(case.origin for case in found.cases)
+        rows = [row for row in found.contract.requirements if row.id.startswith("request.n.")]
+        assert origins["invalid"] == len([row for row in rows if row.check == "invalid_is_refused"])
+        assert len(found.cases) < 40
+
+
+class TestLearning:
+    def test_a_refused_value_leaves_all_combinations(self):
+        waves = journey("openai", refusing(lambda body: "suffix" in body))
+        tried = [wave.name for wave in waves for body in bodies(wave.cases) if isinstance(body.get("suffix"), str)]
+        assert Counter(tried) == {"values": 1}
+
+    def test_a_refused_value_does_not_take_pairs_of_others_with_it(self):
+        answer = refusing(lambda body: "suffix" in body)
+        reached = planning.coverage(contract("openai"), answered(journey("openai", answer), answer), model="m")
+        whole = planning.coverage(contract("openai"), answered(journey("openai")), model="m")
+        assert reached.share == 1
+        assert reached.of < whole.of
+
+    def test_what_is_refused_in_company_is_sent_alone_and_only_the_guilty_leaves(self):
+        waves = journey("openai", refusing(lambda body: body.get("presence_penalty") is not None))
+        alone = [place for place, wave in enumerate(waves) if wave.name == "alone"]
+        told = [part.key for place in alone for case in waves[place].cases for part in case.groups]
+        assert any("presence_penalty" in key for key in told)
+        later = bodies(cases(waves[alone[-1] + 1 :]))
+        assert not [body for body in later if body.get("presence_penalty") is not None]
+        assert [body for body in later if body.get("frequency_penalty") is not None]
+
+    def test_where_temperature_0_is_refused_a_very_low_one_serves(self):
+        waves = journey("openai", refusing(lambda body: body.get("temperature") == 0))
+        later = bodies(case for wave in waves[1:] for case in wave.cases if case.origin == "base")
+        assert {body.get("temperature") for body in later} == {0.01}
+
+    def test_where_replies_cannot_repeat_nothing_is_built_on_it(self):
+        waves = journey("openai", refusing(lambda body: body.get("temperature") == 0))
+        kinds = {part.kind for case in cases(waves[1:]) for part in case.groups}
+        assert "twin" in kinds
+        assert not kinds & {"repeat", "prefix", "never", "cut"}
+
+    def test_a_plan_goes_on_when_nothing_comes_back(self):
+        waves = journey("openai", hears=lambda _: False)
+        assert {"base", "values", "rows"} <= {wave.name for wave in waves}
+
+    def test_a_plan_goes_on_when_only_some_exchanges_come_back(self):
+        odd = journey("openai", hears=lambda x: int(x.case.id[-1], 16) % 2 == 0)
+        assert max(Counter(case.id for case in cases(odd)).values()) == 1
+
+    def test_stop_sequences_are_cut_from_what_the_model_said(self):
+        stops = [case.body["stop"] for case in cases(journey("openai")) if case.origin == "cut"]
+        flat = [stop for told in stops for stop in (told if isinstance(told, list) else [told])]
+        assert [stop for stop in flat if stop in TEXT and stop.strip()]
+
+    def test_no_request_of_the_plan_is_changed_by_what_does_not_matter(self):
+        told = [replace(case, groups=()) for case in cases(journey("openai"))]
+        assert told == [replace(case, groups=()) for case in cases(journey("openai"))]
