@@ -239,7 +239,7 @@ def test_a_budget_that_ends_makes_the_run_incomplete_and_says_why():
     made, _ = go(says(), one_wave(*numbered(9)), budget=Budget(requests=4))
     assert len(made.exchanges) == 4
     assert made.incomplete == (
-        "4 of 4 attempts are used, and the next request may take 1 (--max-requests): 5 of 9 requests were not sent",
+        "the budget of 4 attempts is spent (--max-requests): 5 of 9 requests were not sent",
     )
 
 
