@@ -155,6 +155,7 @@ def _make_run(config: pytest.Config, ours: Session, ids: set[str]) -> None:
         ours.by_id = {row["id"]: row for row in ours.results["requirements"]}
         outputs.write(ours.settings.folder, ours.results, None if _pages(config) else run.exchanges)
         outputs.write_index(ours.settings.out)
+        outputs.publish(ours.results)
         ours.run = run
     except SettingsError as error:
         _without_page(config)

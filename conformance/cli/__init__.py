@@ -31,6 +31,9 @@ COMMANDS: Final = {
     "serve": ("serve", "Serve a provider that keeps its contract, or breaks it on request."),
     "audit": ("audit", "Judge recorded traffic: our own, HAR, or raw transcripts."),
     "doctor": ("check", "What stands between this machine and a run."),
+    "report": ("rebuild", "Rebuild every page and file from results.json and the recording."),
+    "diff": ("compare", "What changed from one run to another."),
+    "history": ("compare", "The trend of each target, drawn from a folder of results."),
     "drift": ("look", "Compare a contract with a newer document of its provider."),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.exchange import Exchange
 
-RECORDING = "exchanges.ndjson"
-TRAFFIC = "traffic.har"
+TRAFFIC: Final = "traffic.har"
 
 
 @click.command("report")
@@ -53,6 +52,7 @@ def _targets(folder: Path, wanted: str) -> Iterator[Path]:
 
 def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
     """Rebuild one target; what is wrong is yielded, and what can be made without it is made."""
+    from conformance.launch import RECORDING
     from conformance.recording import RecordingError
     from conformance.recording import har as traffic
     from conformance.report import index, outputs, results
@@ -63,15 +63,15 @@ def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
         yield str(error)
         return
     exchanges: tuple[Exchange, ...] = ()
-    try:
-        exchanges = recorded(folder / RECORDING, found)
-    except RecordingError as error:
-        yield f"{error}: evidence is shown without bytes"
+    if (folder / RECORDING).exists():
+        try:
+            exchanges = recorded(folder / RECORDING, found)
+        except RecordingError as error:
+            yield f"{error}: evidence is shown without bytes"
     outputs.derive(folder, found, exchanges)
     click.echo(folder / index.REPORT)
     if har and exchanges:
-        target = found["target"]
-        traffic.write(folder / TRAFFIC, lambda case: results.address(target, case), exchanges)
+        traffic.write(folder / TRAFFIC, results.address(found["target"], exchanges[0].case), exchanges)
         click.echo(folder / TRAFFIC)
 
 

@@ -9,6 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from conformance import __version__
 from conformance.catalogue import load
 from conformance.report.replay import curl
@@ -122,8 +125,22 @@ def read(path: Path) -> dict[str, Any]:
     expected = schema()
     missing = set(expected["required"]) - found.keys()
     if not missing:
+        if not isinstance(found["requirements"], list) or not all(
+            isinstance(row, dict) for row in found["requirements"]
+        ):
+            raise ValueError(f"{path}: requirements is no list of objects; give a results.json that nobody has edited")
         each = set(expected["$defs"]["requirement"]["required"])
         missing = {name for row in found["requirements"] for name in each - row.keys()}
     if missing:
         raise ValueError(f"{path} lacks {', '.join(sorted(missing))}; give a results.json that nobody has edited")
+    return found
+
+
+def checked(path: Path) -> dict[str, Any]:
+    """A results.json from disk that its schema allows, for whoever did not write it."""
+    found = read(path)
+    error = best_match(Draft202012Validator(schema()).iter_errors(found))
+    if error is not None:
+        said = error.message if len(error.message) < 200 else f"{error.message[:200]}…"
+        raise ValueError(f"{path}: {error.json_path}: {said}; give a results.json that nobody has edited")
     return found

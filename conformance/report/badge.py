@@ -1,0 +1,74 @@
+"""badge.json, as shields.io asks an endpoint for it, and badge.svg, drawn here and needing nobody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html import escape
+from typing import Any, Final
+
+from conformance.report.standing import broken, plural
+from conformance.report.text import visible
+
+LABEL: Final = "conformance"
+MOST_LETTERS: Final = 40
+# what shields calls the colour, and one of ours on which white can be read
+COLOURS: Final = {
+    "conformant": ("brightgreen", "#2c7a4b"),
+    "broken": ("red", "#b3261e"),
+    "incomplete": ("yellow", "#8a5a00"),
+    "suite_fault": ("purple", "#7a3fa0"),
+}
+_NARROW: Final = frozenset(" .,:;'|!()[]ijlrtfI/")
+
+
+def said(results: Mapping[str, Any]) -> tuple[str, str]:
+    """Label and message: what is broken, or else how much was verified."""
+    index, name = results["index"], visible(results["target"]["name"])
+    named = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+    verified = f"{index['verified']} of {plural(index['of'], 'MUST')}"
+    return f"{named} {LABEL}", {
+        "conformant": f"{verified} verified",
+        "broken": f"{_broken(results)} broken",
+        "incomplete": f"not settled, {verified} verified",
+        "suite_fault": "the suite failed",
+    }[results["verdict"]]
+
+
+def _broken(results: Mapping[str, Any]) -> str:
+    rows = [row for row in results["requirements"] if broken(row) and not row.get("waiver")]
+    level = "MUST" if any(row["level"] == "MUST" for row in rows) else "SHOULD"
+    return plural(sum(row["level"] == level for row in rows), level)
+
+
+def endpoint(results: Mapping[str, Any]) -> str:
+    """badge.json: schema version 1 of https://shields.io/badges/endpoint-badge."""
+    label, message = said(results)
+    told = {"schemaVersion": 1, "label": label, "message": message, "color": COLOURS[results["verdict"]][0]}
+    return json.dumps(told | ({"isError": True} if results["verdict"] == "suite_fault" else {})) + "\n"
+
+
+def drawing(results: Mapping[str, Any]) -> str:
+    """badge.svg: two fields side by side, readable by machines and without a font of ours."""
+    label, message = said(results)
+    left, right = _width(label), _width(message)
+    whole, title = left + right, escape(f"{label}: {message}")
+    colour = COLOURS[results["verdict"]][1]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="20" viewBox="0 0 {whole} 20"'
+        f' role="img" aria-label="{title}"><title>{title}</title>'
+        f'<clipPath id="r"><rect width="{whole}" height="20" rx="3"/></clipPath>'
+        f'<g clip-path="url(#r)"><path fill="#40464f" d="M0 0h{left}v20H0z"/>'
+        f'<path fill="{colour}" d="M{left} 0h{right}v20H{left}z"/></g>'
+        f'<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f"{_text(label, left / 2, left)}{_text(message, left + right / 2, right)}</g></svg>\n"
+    )
+
+
+def _text(text: str, middle: float, width: int) -> str:
+    return f'<text x="{middle:g}" y="14" textLength="{width - 12}">{escape(text)}</text>'
+
+
+def _width(text: str) -> int:
+    """About what Verdana needs at 11 pixels; `textLength` makes up for the rest."""
+    return 12 + round(sum(4.2 if char in _NARROW else 8.2 if char.isupper() else 7 for char in text))

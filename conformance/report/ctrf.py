@@ -1,0 +1,90 @@
+"""ctrf.json: the Common Test Report Format (ctrf.io), one test for each requirement."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import NAMESPACE_URL, uuid5
+
+from conformance.report.standing import Row, shown_as
+from conformance.report.terminal import block
+from conformance.report.text import visible
+
+SPECIFICATION: Final = "0.1.0"
+STATUSES: Final = ("passed", "failed", "skipped", "pending", "other")
+_STATUS: Final = {"failure": "failed", "error": "other", "warning": "passed", "skipped": "skipped", "passed": "passed"}
+
+
+def render(results: Mapping[str, Any]) -> str:
+    """The document as JSON. The same results give the same document, ids included."""
+    return json.dumps(document(results), indent=1) + "\n"
+
+
+def document(results: Mapping[str, Any]) -> dict[str, Any]:
+    """What gates has failed, our own fault is `other`, what was planned and not sent is pending."""
+    began = datetime.fromisoformat(results["started_at"])
+    ended = began + timedelta(seconds=results["duration_s"])
+    tests = [_test(row, results) for row in results["requirements"]]
+    found = Counter(test["status"] for test in tests)
+    target = results["target"]
+    same = "/".join((target["name"], results["started_at"], results["plan_sha256"]))
+    return {
+        "reportFormat": "CTRF",
+        "specVersion": SPECIFICATION,
+        "reportId": str(uuid5(NAMESPACE_URL, visible(same))),
+        "timestamp": ended.isoformat(timespec="milliseconds"),
+        "generatedBy": "completions-conformance",
+        "results": {
+            "tool": {"name": "completions-conformance", "version": results["suite_version"]},
+            "summary": {
+                "tests": len(tests),
+                **{status: found[status] for status in STATUSES},
+                "flaky": sum(row["outcome"] == "flaky" for row in results["requirements"]),
+                "suites": len({row["area"] for row in results["requirements"]}),
+                "start": _milliseconds(began),
+                "stop": _milliseconds(ended),
+                "duration": round(results["duration_s"] * 1000),
+                "extra": {name: results[name] for name in ("verdict", "exit_code", "index", "score")},
+            },
+            "tests": tests,
+            "environment": {
+                "appName": visible(target["name"]),
+                "extra": {
+                    "base_url": visible(target["base_url"]),
+                    "model": visible(target["model"]),
+                    "incomplete": [visible(reason) for reason in results["incomplete"]],
+                    "claims": [visible(claim) for claim in results["claims"]],
+                    **{name: results[name] for name in ("contract_sha256", "plan_sha256", "profile", "seed")},
+                },
+            },
+        },
+    }
+
+
+def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
+    shown = shown_as(row, strict=results["strict"])
+    test: dict[str, Any] = {
+        "id": str(uuid5(NAMESPACE_URL, f"{results['provider']}/{row['id']}")),
+        "name": row["id"],
+        "status": "pending" if row["outcome"] == "not_run" else _STATUS[shown],
+        "rawStatus": row["outcome"],
+        "duration": 0,  # a requirement is judged over many requests, none of them its own
+        "suite": [results["provider"], row["area"]],
+        "tags": [row["level"], row["layer"]],
+        "flaky": row["outcome"] == "flaky",
+        "extra": {name: row[name] for name in ("check", "promise", "source", "examined", "violations")},
+    }
+    if shown != "passed":
+        test["message"] = visible(row["reason"]) or row["outcome"]
+    if shown in {"failure", "error", "warning"}:
+        test["trace"] = visible(block(row, results["provider"]), lines=True)
+        if row["evidence"] and row["evidence"][0]["curl"]:
+            test["snippet"] = visible(row["evidence"][0]["curl"], lines=True)
+    return test
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,125 @@
+"""All results.json files of a folder → one page: the trend of each target, and what changed from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from conformance.report.difference import BROKEN, FIXED, Difference, compare
+from conformance.report.index import REPORT, RESULTS
+from conformance.report.page import environment, shell
+from conformance.report.results import checked, dumps
+from conformance.report.standing import broken, headline, plural
+from conformance.report.trend import Point, draw
+
+MOST_DRAWN: Final = 200
+MOST_LISTED: Final = 60
+MOST_NAMED: Final = 6
+_MARKS: Final = {
+    "contract_sha256": "the contract changed",
+    "suite_version": "the suite changed",
+    "profile": "another profile",
+}
+
+Run = tuple[str, Mapping[str, Any]]
+"""Where the report of a run is, seen from the folder, and its results."""
+
+
+def collect(folder: Path) -> tuple[list[Run], list[str]]:
+    """All runs below the folder, the oldest first, each once; and why others are left out."""
+    found: dict[bytes, Run] = {}
+    left_out: list[str] = []
+    for path in sorted(folder.rglob(RESULTS)):
+        try:
+            results = checked(path)
+            moment = datetime.fromisoformat(results["started_at"])
+        except ValueError as error:
+            left_out.append(str(error))
+            continue
+        report = path.with_name(REPORT)
+        link = quote(report.relative_to(folder).as_posix()) if report.exists() else ""
+        same = sha256(dumps(results).encode("ascii")).digest()  # a copy of a run is no second run
+        found.setdefault(same, (link, results))
+    return sorted(found.values(), key=lambda run: datetime.fromisoformat(run[1]["started_at"]).timestamp()), left_out
+
+
+def render(runs: Sequence[Run], left_out: Sequence[str] = ()) -> str:
+    """The page. Links lead to reports as seen from the folder that was read."""
+    by_target = sorted(runs, key=_target)  # stable: runs stay in their order
+    targets = [_section(name, list(of)) for (name, _), of in groupby(by_target, key=_target)]
+    said = f"{plural(len(runs), 'run')} of {plural(len(targets), 'target')}"
+    body = environment().get_template("history.jinja2").render(said=said, targets=targets, left_out=left_out)
+    return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
+
+
+def _target(run: Run) -> tuple[str, str]:
+    return run[1]["target"]["name"], run[1]["provider"]
+
+
+def _section(name: str, runs: list[Run]) -> dict[str, Any]:
+    steps = [None, *(compare(before, after) for (_, before), (_, after) in pairwise(runs))]
+    points = [_point(results, step) for (_, results), step in zip(runs, steps, strict=True)]
+    listed = [
+        {
+            "link": link,
+            "results": results,
+            "headline": headline(results),
+            "point": point,
+            "step": step and [*_told(step)],
+        }
+        for (link, results), point, step in zip(runs, points, steps, strict=True)
+    ]
+    return {
+        "name": name,
+        "provider": runs[-1][1]["provider"],
+        "drawing": draw(points[-MOST_DRAWN:]),
+        "undrawn": max(len(points) - MOST_DRAWN, 0),
+        "latest": listed[-1],
+        "runs": listed[::-1][:MOST_LISTED],
+        "unlisted": max(len(listed) - MOST_LISTED, 0),
+        "caption": _caption(points),
+    }
+
+
+def _point(results: Mapping[str, Any], step: Difference | None) -> Point:
+    rows, index, score = results["requirements"], results["index"], results["score"]
+    changed = [says for name, says in _MARKS.items() if step is not None and step.before[name] != step.after[name]]
+    return Point(
+        results["started_at"][:16].replace("T", " "),
+        index["verified"] / index["of"] if index["of"] else None,
+        score["passed"] / score["of"] if score["of"] else None,
+        sum(broken(row) and row["level"] == "MUST" for row in rows),
+        sum(broken(row) and row["level"] == "SHOULD" for row in rows),
+        not results["incomplete"] and not any(row["incomplete"] or row["outcome"] == "error" for row in rows),
+        ", ".join(changed),
+    )
+
+
+def _told(step: Difference) -> Iterator[tuple[str, list[str], int]]:
+    """Newly broken and fixed: the first ids of each, and how many more there are."""
+    for kind in (BROKEN, FIXED):
+        ids = [change.id for change in step.of(kind)]
+        if ids:
+            yield kind, ids[:MOST_NAMED], max(len(ids) - MOST_NAMED, 0)
+
+
+def _caption(points: Sequence[Point]) -> str:
+    """The drawing in words, for those who do not see it, with what it must not hide."""
+    unsettled = sum(not point.settled for point in points)
+    last = points[-1]
+    since, until = points[0].when[:10], last.when[:10]
+    words = [plural(len(points), "run"), f"on {until}" if since == until else f"from {since} to {until}"]
+    most = max(point.musts + point.shoulds for point in points)
+    words.append(f"never more than {plural(most, 'broken promise')} at once" if most else "no promise seen broken")
+    if unsettled:
+        words.append(f"{unsettled} incomplete: hollow points, numbers with +, since more may be broken than was seen")
+    if any(point.changed for point in points):
+        words.append("dotted lines where contract, suite or profile changed, so that numbers do not compare")
+    return ", ".join(words)
