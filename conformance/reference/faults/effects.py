@@ -7,8 +7,10 @@ from dataclasses import replace
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import Json, asked, choices, sampled
 from conformance.reference.fault import fault
+from conformance.reference.reply import Text
 from conformance.reference.tokens import EOS
 from conformance.reference.wish import Wish
+from conformance.reference.writing import Written
 
 WARM = ("parameter_spreads_texts", "sampling_varies", "penalty_reduces_repetition", "choices_agree_when_greedy")
 BOTH = ("plain", "streamed")
@@ -157,9 +159,21 @@ def temperature_is_turned_round(wish: Wish, call: Call) -> Wish:
 
 
 @fault(
-    Stage.WISH,
+    Stage.TEXTS,
     "sampling_varies",
     variants=BOTH,
+    also=("parameter_spreads_texts", "penalty_reduces_repetition", "choices_agree_when_greedy", "seed_repeats"),
+)
+def sampled_texts_come_from_a_cache(texts: list[Text], call: Call) -> list[Text]:
+    """The first text that was drawn for a prompt is given for it ever after."""
+    kept: dict[str, Written] = call.notes.setdefault("sampled_texts_come_from_a_cache", {})
+    wish = replace(call.wish, prompts=(), seed=None, stream=False, include_usage=False)
+    return [replace(text, written=kept.setdefault(f"{wish} {text.prompt.text}", text.written)) for text in texts]
+
+
+@fault(
+    Stage.WISH,
+    "sampling_varies",
     also=("parameter_spreads_texts", "penalty_reduces_repetition"),
     imitates="Requests without a seed all had the same.",
 )

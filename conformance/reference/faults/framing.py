@@ -126,7 +126,7 @@ def long_event_is_torn(frames: list[bytes], call: Call) -> list[bytes]:
     if len(frames) < 4:
         return frames
     whole = frames[1].removeprefix(b"data: ").rstrip()
-    half = len(whole) // 2
+    half = whole.index(b'"', len(whole) // 2)
     return [frames[0], b"data: " + whole[:half] + b"\n\ndata: " + whole[half:] + b"\n\n", *frames[2:]]
 
 
@@ -156,8 +156,12 @@ def done_is_sent_for_each_choice(frames: list[bytes], call: Call) -> list[bytes]
 
 @fault(Stage.FRAMES, "nothing_follows_done", only=lambda call: not call.wish.include_usage)
 def chunk_follows_done(frames: list[bytes], call: Call) -> list[bytes]:
-    """The last chunk is sent once more after `[DONE]`."""
-    return [*frames, frames[-2]] if len(frames) > 1 else frames
+    """A chunk without text is sent after `[DONE]`."""
+    if len(frames) < 2:
+        return frames
+    last = json.loads(frames[-2].removeprefix(b"data: "))
+    again = [{**choice, "text": "", "logprobs": None} for choice in last["choices"]]
+    return [*frames, b"data: " + json.dumps({**last, "choices": again}).encode() + b"\n\n"]
 
 
 @fault(
@@ -182,7 +186,8 @@ def done_is_not_closed(response: Response, call: Call) -> Response:
 @fault(Stage.FRAMES, "last_event_is_terminated", also=("done_is_sent", "usage_chunk_is_sent", "every_choice_finishes"))
 def last_chunk_is_not_closed(frames: list[bytes], call: Call) -> list[bytes]:
     """The stream ends in the middle of its last chunk's event: no blank line, no `[DONE]`."""
-    return [*frames[:-2], frames[-2].rstrip(b"\n")]
+    *others, last = frames[:-1] if frames[-1].startswith(b"data: [DONE]") else frames
+    return [*others, last.rstrip(b"\n")]
 
 
 @fault(Stage.FRAMES, "events_are_data_only")
@@ -227,5 +232,5 @@ def stream_breaks_off_with_an_error(frames: list[bytes], call: Call) -> list[byt
 @fault(Stage.FRAMES, "stream_carries_no_error", also=("refusal_is_not_a_success", "chunk_field_conforms"))
 def stream_holds_an_error_event(frames: list[bytes], call: Call) -> list[bytes]:
     """An error event stands in the middle of a stream that goes on as if nothing had happened."""
-    note = b'event: error\ndata: {"error":{"message":"retrying","type":"server_error","param":null,"code":null}}\n\n'
+    note = b'data: {"error":{"message":"retrying","type":"server_error","param":null,"code":null}}\n\n'
     return [*frames[:1], note, *frames[1:]]
