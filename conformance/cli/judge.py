@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
@@ -16,6 +16,7 @@ from conformance.cli.options import options
 from conformance.settings import Settings, SettingsError, settings
 
 if TYPE_CHECKING:
+    from conformance.model import Contract
     from conformance.transport import Watcher
 
 # Nothing of the folder it is called in, and no plugin that happens to be installed, may change a verdict.
@@ -58,12 +59,12 @@ def gravest(codes: list[int]) -> int:
 class Talk:
     """A pytest plugin that listens to ours."""
 
-    watcher: Watcher | None
+    watching: Callable[[Contract], Watcher] | None
     results: Mapping[str, Any] = field(default_factory=dict)
     exit_said: str = ""
 
-    def pytest_conformance_watcher(self) -> Watcher | None:
-        return self.watcher
+    def pytest_conformance_watcher(self, contract: Contract) -> Watcher | None:
+        return self.watching(contract) if self.watching is not None else None
 
     def pytest_conformance_results(self, results: Mapping[str, Any]) -> None:
         self.results = results
@@ -80,8 +81,8 @@ def _judged(chosen: Settings, given: Mapping[str, Any], *, quiet: bool, debug: b
 
     chosen.folder.mkdir(parents=True, exist_ok=True)  # where that is impossible, before anything is sent
     unheard = StringIO()
-    with progress(chosen.target, quiet=quiet) as watcher, _no_plugins_by_chance():
-        talk = Talk(watcher)
+    with progress(chosen.target, quiet=quiet) as watching, _no_plugins_by_chance():
+        talk = Talk(watching)
         with redirect_stdout(unheard), redirect_stderr(unheard):
             code = int(pytest.main([*arguments(chosen.provider, given), *ALONE], plugins=[talk]))
     if not talk.results:

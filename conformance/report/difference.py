@@ -73,7 +73,11 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
     found = [change for id in old | new if (change := _change(id, old.get(id), new.get(id)))]  # noqa: A001
     kinds = list(MEANING)
     found.sort(key=lambda change: (kinds.index(change.kind), urgency(change.row), change.id))
-    return Difference(before, after, tuple(found), tuple(_notes(before, after)), len(old | new) - len(found))
+    notes = [
+        *_notes(before, after),
+        *(["the runs have no requirement in common"] if not old.keys() & new.keys() else []),
+    ]
+    return Difference(before, after, tuple(found), tuple(notes), len(old | new) - len(found))
 
 
 def _change(id: str, before: Row | None, after: Row | None) -> Change | None:  # noqa: A002

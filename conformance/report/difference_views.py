@@ -9,7 +9,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from conformance.report import markdown
-from conformance.report.difference import BROKEN, CHANGED, MEANING, Change, Difference
+from conformance.report.difference import BROKEN, CHANGED, MEANING, NEW, Change, Difference
 from conformance.report.page import environment, shell
 from conformance.report.standing import Row, plural
 from conformance.report.terminal import block
@@ -17,7 +17,6 @@ from conformance.report.text import visible
 
 SCHEMA: Final = "conformance-diff/1"
 MOST_MARKDOWN: Final = 40
-_TOLD_WHOLE: Final = frozenset({BROKEN, CHANGED})
 
 
 def outcomes(change: Change) -> str:
@@ -29,12 +28,16 @@ def outcomes(change: Change) -> str:
 def headline(found: Difference, *, strict: bool = False) -> str:
     """The answer in one line."""
     gating = sum(change.gates(strict=strict) for change in found.changes)
-    counts = [f"{len(found.of(kind))} {kind}" for kind in MEANING if found.of(kind)]
+    counts = [_counted(kind, len(found.of(kind))) for kind in MEANING if found.of(kind)]
     told = f"{', '.join(counts)}, {found.unchanged} as before" if counts else f"all {found.unchanged} as before"
     if gating:
         return f"{plural(gating, 'new failure')}: {told}"
     level = "a promise that is not waived" if strict else "a MUST"
     return f"No new failure{f' of {level}' if found.of(BROKEN) else ''}: {told}"
+
+
+def _counted(kind: str, number: int) -> str:
+    return plural(number, kind) if kind == NEW else f"{number} {kind}"
 
 
 def terminal(found: Difference, *, strict: bool = False) -> str:

@@ -39,7 +39,7 @@ def collect(folder: Path) -> tuple[list[Run], list[str]]:
     for path in sorted(folder.rglob(RESULTS)):
         try:
             results = checked(path)
-            moment = datetime.fromisoformat(results["started_at"])
+            _started(results)
         except ValueError as error:
             left_out.append(str(error))
             continue
@@ -47,7 +47,11 @@ def collect(folder: Path) -> tuple[list[Run], list[str]]:
         link = quote(report.relative_to(folder).as_posix()) if report.exists() else ""
         same = sha256(dumps(results).encode("ascii")).digest()  # a copy of a run is no second run
         found.setdefault(same, (link, results))
-    return sorted(found.values(), key=lambda run: datetime.fromisoformat(run[1]["started_at"]).timestamp()), left_out
+    return sorted(found.values(), key=lambda run: _started(run[1])), left_out
+
+
+def _started(results: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(results["started_at"]).timestamp()
 
 
 def render(runs: Sequence[Run], left_out: Sequence[str] = ()) -> str:
