@@ -197,7 +197,7 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
     servers = operation.get("servers") or openapi.get("servers") or [{"url": "/"}]
     printed_request, request_at = _media(operation["requestBody"], at, f"{root}/requestBody")
     request = _overlaid(json_schema(openapi, printed_request, request_at), data, "request")
-    responses = {str(status): value for status, value in operation.get("responses", {}).items()}
+    responses = {str(status).replace("x", "X"): value for status, value in operation.get("responses", {}).items()}
     if "200" not in responses:
         raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
     printed_response, response_at = _media(responses["200"], at, f"{root}/responses/200")
@@ -205,7 +205,7 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
     errors = {
         status: (json_schema(openapi, schema, where), where)
         for status, value in responses.items()
-        if status[:1] in "45" and isinstance(value, Mapping) and value.get("content")
+        if (status[:1] in "45" or status == "default") and isinstance(value, Mapping) and value.get("content")
         for schema, where in [_media(value, at, f"{root}/responses/{status}")]
     }
     parameters = _parameters(request, request_at)

@@ -70,7 +70,7 @@ def response_rows(
 ) -> Iterator[Requirement]:
     """One row for each keyword of each field of a response, a chunk, or an error of one status."""
     prefix = f"error.{status}" if status else channel
-    whole = {"plain": "the body", "chunk": "each chunk", "error": f"the body of a {status}"}[channel]
+    whole = {"plain": "the body", "chunk": "each chunk", "error": _refusal(status)}[channel]
     base = {"channel": channel, **({"status": status} if status else {})}
     for field in fields(schema):
         due = field.sure and not status  # a client cannot choose the status of a refusal
@@ -91,6 +91,10 @@ def response_rows(
             params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": due}
             promise = f"In {whole}, `{field.path}` {_says(keyword, expected)}."
             yield Requirement(f"{name}.{keyword.lower()}", check, level, layer, promise, here, params=params)
+
+
+def _refusal(status: str) -> str:
+    return "the body of any other error" if status == "default" else f"the body of a {status}"
 
 
 def _says(keyword: str, expected: Any) -> str:

@@ -9,6 +9,8 @@ from conformance.catalogue import show
 from conformance.exchange import Exchange, Group
 from conformance.strictjson import MISSING
 
+WORDS: Final = ("message", "detail", "error", "reason")
+"""What the member of an error is called that speaks to a person."""
 TRANSIENT: Final = frozenset({408, 429})
 REPEATS: Final = 3
 """So many times the same failure on one request, while its control succeeds, is no chance."""
@@ -23,7 +25,9 @@ def error_instead(x: Exchange) -> bool:
         if value.get("error") or value.get("object") == "error":
             return True
         if "choices" not in value and not isinstance(document.usage, Mapping):
-            return bool(value.get("detail") or (value.get("message") and value.get("code")))
+            told = complaint(value)
+            wrapped = told is not value and any(isinstance(told.get(name), str) for name in WORDS)
+            return wrapped or bool(value.get("detail") or (value.get("message") and value.get("code")))
     return False
 
 
@@ -44,12 +48,19 @@ def denied(x: Exchange, control: Exchange) -> bool:
     return x.status in {401, 403} and x.case.credential is not control.case.credential
 
 
+def complaint(body: Any) -> Any:
+    """What an error body says, taken out of its wrapping: `error`, or whatever its only member is called."""
+    if not isinstance(body, Mapping):
+        return body
+    only = next(iter(body.values())) if len(body) == 1 else body
+    return body.get("error", only if isinstance(only, Mapping) else body)
+
+
 def error_text(x: Exchange) -> str:
     """What an error says to a person: its message, or else what there is."""
-    body: Any = x.error if x.error is not MISSING else x.json
-    error = body.get("error", body) if isinstance(body, Mapping) else body
+    error: Any = complaint(x.error if x.error is not MISSING else x.json)
     if isinstance(error, Mapping):
-        for name in ("message", "detail", "error"):
+        for name in WORDS:
             if error.get(name):
                 return error[name] if isinstance(error[name], str) else show(error[name], 400)
     if isinstance(error, str):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
-from conformance.checks.answers import TRANSIENT, answer, error_instead, label
+from conformance.checks.answers import TRANSIENT, WORDS, answer, complaint, error_instead, label
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Parameter, Unclear, Violation
@@ -134,8 +134,8 @@ def refusal_is_not_a_success(x: Exchange, terms: Terms) -> Findings:
 
 def _message(x: Exchange) -> str:
     """The words meant for a person; what is no text is not spoken in them."""
-    told = x.json.get("error", x.json) if isinstance(x.json, Mapping) else MISSING
-    message = told.get("message", told.get("detail")) if isinstance(told, Mapping) else told
+    told = complaint(x.json)
+    message = next((told[name] for name in WORDS if name in told), "") if isinstance(told, Mapping) else told
     return message if isinstance(message, str) else ""
 
 
@@ -210,6 +210,15 @@ def error_status_is_documented(x: Exchange, terms: Terms) -> Findings:
     yield expect(held, f"HTTP {x.status}", " or ".join(sorted(known)), "status")
 
 
+def _param(body: Any) -> Any:
+    """The member of the request that an error names in a place of its own."""
+    told = complaint(body)
+    return next((told[name] for name in PARAMS if name in told), None) if isinstance(told, Mapping) else None
+
+
+PARAMS: Final = ("param", "field", "parameter")
+
+
 def _named(name: str) -> re.Pattern[str]:
     spelled = re.escape(name).replace("_", "[ _-]?")
     return re.compile(rf"(?<![A-Za-z0-9_]){spelled}(?![A-Za-z0-9_])", re.IGNORECASE)
@@ -240,12 +249,11 @@ def error_names_the_field(group: Group, terms: Terms) -> Findings:
     if field is None or probe is None:
         return
     names = _under_test(field[1], group.key, terms)
-    told = probe.json.get("error")
-    param = told.get("param") if isinstance(told, Mapping) else None
+    param = _param(probe.json)
     text = probe.content[:20_000].decode("utf-8", "replace")
     expected = " or ".join(names)
     if isinstance(param, str) and param and not any(_named(name).search(param) for name in names):
-        seen = f"{label(group)}: error.param is {show(param)}"
+        seen = f"{label(group)}: the member that is named is {show(param)}"
         yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
     elif any(_named(name).search(text) for name in names):
         yield Held(label(group))
@@ -292,8 +300,7 @@ def error_names_a_sent_field(x: Exchange, terms: Terms) -> Findings:
 
 def _fields(body: Mapping[str, Any]) -> list[str]:
     """The request members that an error body names: `error.param`, or the places of a validation report."""
-    told, report = body.get("error"), body.get("detail")
-    param = told.get("param") if isinstance(told, Mapping) else None
+    report, param = body.get("detail"), _param(body)
     found = [param] if isinstance(param, str) else []
     for item in report[:20] if isinstance(report, list) else []:
         at = item.get("loc") if isinstance(item, Mapping) else None

@@ -191,6 +191,8 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
             if tokens:
                 seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
+            elif asked.choices == asked.best_of == 1 and counted(x.usage, "completion_tokens") == limit:
+                yield Held(at)  # with fewer, the count may be what is wrong: that is a row of its own
         elif one.finish_reason == terms.stop and not may_stop and (visible := _visible(one, limit, spent)):
             # An end of text that comes as the last token leaves no room for so many visible ones.
             seen = f"choice {show(one.index)} finishes with {show(terms.stop)} after {visible} visible tokens"

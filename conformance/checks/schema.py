@@ -178,5 +178,5 @@ def error_field_conforms(x: Exchange, terms: Terms) -> Findings:
 
     Fix: send every refusal through the one function that builds the documented error body.
     """
-    if str(x.status) == terms["status"]:
+    if x.status is not None and terms["status"] in {str(x.status), terms.contract.error(x.status)}:
         yield from _conforms(x, terms)

@@ -136,7 +136,7 @@ def _truncates(call: Call) -> bool:
 
 def _refuse(call: Call, refusal: Refusal) -> Response:
     contract = call.reference.contract
-    schema = contract.errors.get(str(refusal.status), ENVELOPE)
+    schema = contract.errors.get(contract.error(refusal.status), ENVELOPE)
     document = call.bend(Stage.ERROR, complaint(schema, refusal))
     headers = (("content-type", "application/json"), *refusal.headers, *_common(call))
     return Response(refusal.status, headers, (Portion(_json(document)),))
@@ -151,7 +151,7 @@ def _json(value: Any) -> bytes:
 
 
 def _complete(call: Call) -> Response:
-    provider, wish = call.reference, call.wish
+    provider, wish, contract = call.reference, call.wish, call.reference.contract
     written = list(_candidates(call))
     texts = call.bend(Stage.TEXTS, list(_texts(call, written)))
     every = [one for candidates in written for one in candidates]
@@ -170,7 +170,8 @@ def _complete(call: Call) -> Response:
         (document,) = call.bend(Stage.REPLY, [reply.plain(frame, texts, usage)])
         return Response(200, (("content-type", "application/json"), *_common(call)), (Portion(_json(document)),))
     chunks = call.bend(Stage.REPLY, _with_usage(call, frame, reply.chunks(frame, texts), usage))
-    frames = call.bend(Stage.FRAMES, [*(b"data: " + _json(chunk) + b"\n\n" for chunk in chunks), DONE])
+    done = [] if contract.requirements and contract.binding("done_is_sent") is None else [DONE]
+    frames = call.bend(Stage.FRAMES, [*(b"data: " + _json(chunk) + b"\n\n" for chunk in chunks), *done])
     headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"), *_common(call))
     return Response(200, headers, tuple([Portion(frame) for frame in frames]))
 

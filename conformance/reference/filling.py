@@ -101,9 +101,9 @@ def _teller(refusal: Refusal, problem: Problem) -> Known:
                 return _TYPES.get(refusal.status, "invalid_request_error")
             case "status" | "status_code" | "code" if "string" not in types:
                 return refusal.status
-            case "code" | "kind" | "reason":
+            case "code" | "kind":
                 return problem.kind
-            case "message" | "msg" | "detail" | "error" | "title" | "description":
+            case "message" | "reason" | "msg" | "detail" | "error" | "title" | "description":
                 return problem.message if "items" not in schema else MISSING
         return MISSING
 

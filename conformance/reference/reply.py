@@ -44,6 +44,7 @@ class Shape:
     extras: Mapping[str, Any]
     choice_extras: Mapping[str, Any]
     usage_extras: Mapping[str, Any]
+    logprobs_are_known: bool
     logprobs_may_be_null: bool
     logprobs_are_required: bool
     tiers: tuple[str, ...]
@@ -73,6 +74,7 @@ def shape(contract: Contract) -> Shape:
         usage_extras={
             name: _zeros(one) for name, one in usage.get("properties", {}).items() if name.endswith("_details")
         },
+        logprobs_are_known="logprobs" in members or "logprobs" in contract.parameters,
         logprobs_may_be_null="logprobs" not in members or allows_null(members["logprobs"]),
         logprobs_are_required="logprobs" in choice.get("required", ()),
         tiers=tuple(_narrow(whole.get("service_tier", {})).get("enum", ())),
@@ -122,7 +124,8 @@ class Frame:
             **self.shape.choice_extras,
         }
         if self.wish.logprobs is None:
-            if self.settings.unasked_logprobs == "absent" and not self.shape.logprobs_are_required:
+            absent = self.settings.unasked_logprobs == "absent" and not self.shape.logprobs_are_required
+            if absent or not self.shape.logprobs_are_known:
                 del choice["logprobs"]
             elif not self.shape.logprobs_may_be_null:
                 choice["logprobs"] = {name: [] for name in LISTS}

@@ -48,7 +48,7 @@ def stops_are_ignored(wish: Wish, call: Call) -> Wish:
     "stop_cuts_earliest",
     needs=(*NEEDS, "n"),
     also=(*IGNORED, "choices_agree_when_greedy"),
-    only=lambda call: isinstance(call.body, dict) and (call.body.get("n") or 1) > 1,
+    only=lambda call: call.wish.n > 1,
 )
 def stops_are_ignored_beside_n(wish: Wish, call: Call) -> Wish:
     """With n, stop sequences do not stop anything."""
