@@ -56,7 +56,8 @@ def main():
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     kept = sum(len(piece.data) for piece in x.pieces)
     print(
-        f"{megabytes} MB offered, {kept / 1e6:.1f} MB kept, ended {x.ending}, peak memory {before / 1024:.0f} → {after / 1024:.0f} MiB"
+        f"{megabytes} MB offered, {kept / 1e6:.1f} MB kept, ended {x.ending},"
+        f" peak memory {before / 1024:.0f} → {after / 1024:.0f} MiB"
     )
 
 

@@ -39,5 +39,5 @@ def loads(data: bytes | str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """The compact form that cases are sent and hashed in; non-finite numbers and lone surrogates go through as given."""
+    """The compact form that cases are sent and hashed in; non-finite numbers and lone surrogates go through."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))

@@ -14,7 +14,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_a_generated_page_is_up_to_date(name):
-    assert (DOCS / name).read_text("utf-8") == pages()[name], "run `python -m conformance.docs docs` and look at the change"
+    told = "run `python -m conformance.docs docs` and look at the change"
+    assert (DOCS / name).read_text("utf-8") == pages()[name], told
 
 
 @pytest.mark.parametrize("provider", providers())
