@@ -1,6 +1,7 @@
 """The reference on a loopback socket: pieces when they are due, and connections that break where they shall."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,9 +10,10 @@ import pytest
 
 from conformance.examples import contract
 from conformance.model import Ending
-from conformance.reference import Portion, Reference, Response, serve
+from conformance.reference import FAULTS, ODDITIES, Portion, Reference, Response, serve
 from conformance.reference.alter import Alteration, Stage
 from conformance.reference.oddity import Oddity
+from conformance.reference.settings import Settings
 
 REQUEST = {"type": "object", "required": ["model", "prompt"]}
 BODY = {"model": "reference", "prompt": "hello", "max_tokens": 4}
@@ -89,3 +91,35 @@ def test_header_names_keep_their_case_and_unknown_routes_are_refused():
         raw = httpx.post(f"{url}/completions", json=BODY, headers=KEY).headers.raw
         assert b"CONTENT-TYPE" in [name for name, _ in raw]
         assert httpx.get(f"{url}/elsewhere/x").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["content_is_compressed", "bytes_come_in_odd_pieces", "connection_is_closed_each_time"]
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_oddities_of_the_wire_are_no_obstacle_to_a_client(name, stream):
+    of = Reference(contract(request=REQUEST), key="k", oddities=(ODDITIES[name],))
+    with serve(of) as url, httpx.Client(headers=KEY) as client:
+        for _ in range(2):
+            told = client.post(f"{url}/completions", json={**BODY, "stream": stream})
+            assert told.text.endswith("data: [DONE]\n\n") if stream else told.json()["usage"]
+    assert of.fired[name] == 2
+
+
+def test_requests_of_a_crowd_meet_each_other():
+    of = Reference(contract(request=REQUEST), key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
+    with serve(of) as url, httpx.Client(headers=KEY) as client, ThreadPoolExecutor(2) as pool:
+        asked = [{**BODY, "temperature": 0, "prompt": prompt} for prompt in ("a", "b")]
+
+        def text(body):
+            return client.post(f"{url}/completions", json=body).json()["choices"][0]["text"]
+
+        alone = [text(body) for body in asked]
+        assert list(pool.map(text, asked)) != alone
+
+
+def test_an_answer_may_take_its_time():
+    with serve(Reference(contract(request=REQUEST), settings=Settings(latency=0.1))) as url:
+        begun = time.perf_counter()
+        assert httpx.post(f"{url}/completions", json=BODY).status_code == 200
+        assert time.perf_counter() - begun >= 0.1

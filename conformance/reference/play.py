@@ -43,14 +43,14 @@ def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
 
 def _asked(provider: Reference, case: RequestCase, one: Request) -> Exchange:
     """Ask until there is an answer that the transport would not try again for, or its patience is at an end."""
-    attempts = [_attempt(case, respond(provider, one), provider.now())]
+    attempts = [_attempt(provider, case, respond(provider, one))]
     while attempts[-1].status in {None, *RETRIED} and len(attempts) <= Patience().retries:
-        attempts.append(_attempt(case, respond(provider, one), provider.now()))
+        attempts.append(_attempt(provider, case, respond(provider, one)))
     return Exchange(case, tuple(attempts))
 
 
-def _attempt(case: RequestCase, response: Response, now: float) -> Attempt:
-    at, pieces = 0.0, []
+def _attempt(provider: Reference, case: RequestCase, response: Response) -> Attempt:
+    at, pieces = provider.settings.latency, []
     for portion in response.portions:
         at += portion.delay + OVERHEAD
         if portion.data:
@@ -62,4 +62,4 @@ def _attempt(case: RequestCase, response: Response, now: float) -> Attempt:
         at, error = at + PATIENCE, f"nothing came for {PATIENCE:g} s"
     elif ending is Ending.TRUNCATED:
         error = "the connection was closed before the content was complete"
-    return Attempt(now, response.status, response.headers, tuple(pieces), ending, error, at)
+    return Attempt(provider.now(), response.status, response.headers, tuple(pieces), ending, error, at)

@@ -22,6 +22,7 @@ from conformance.reference.message import Request, Response
 
 RAW = "conformance.raw-send"
 PATIENCE = 3600.0
+CROWDING = 0.02
 
 
 def application(provider: Reference) -> ASGIApp:
@@ -39,6 +40,8 @@ def application(provider: Reference) -> ASGIApp:
         in_flight = provider.memory.in_flight
         in_flight.append(request)
         try:
+            # What goes wrong in a crowd needs one: a broken provider takes its time, so that requests overlap.
+            await asyncio.sleep(provider.settings.latency or (CROWDING if provider.faults else 0.0))
             await _send(respond(provider, request), scope[RAW])
         finally:
             in_flight.remove(request)

@@ -23,6 +23,7 @@ class Settings:
     one_after_another: bool = False  # choices follow one another in a stream, not interleaved
     counts_the_end: bool = False  # the token that ended the text counts as one of the completion
     greedy_varies: bool = False  # temperature 0 is only best effort
+    latency: float = 0.0  # seconds between a request and the beginning of its answer
     lenient: bool = True  # what the contract leaves open is accepted
     invalid_status: int | None = None  # 400 or 422, where the contract documents neither
     alias: str = ""  # the name that the served model goes by in replies

@@ -43,3 +43,4 @@ habit("invalid_is_422", "Invalid requests get 422, where neither 400 nor 422 is 
 habit(
     "model_goes_by_another_name", "Replies name the snapshot that served the request.", alias="reference:2026-01-01-v2"
 )
+habit("answers_take_their_time", "A fifth of a second passes before each answer.", latency=0.2)
