@@ -40,28 +40,32 @@ class Dimension:
         return next((one for one in self.levels if one.holds(body)), None)
 
 
-def dimensions(scene: Scene) -> tuple[Dimension, ...]:
-    """The dimensions of a contract with every level that it surely allows and that the target has not refused."""
-    found: tuple[Dimension, ...] | None = scene.memo.get("dimensions")
+def dimensions(scene: Scene, *, suspects: bool = False) -> tuple[Dimension, ...]:
+    """The dimensions of a contract with every level that it surely allows and that the target has not refused.
+
+    With `suspects`, levels too that were refused in company only.
+    """
+    key = "dimensions, suspects too" if suspects else "dimensions"
+    found: tuple[Dimension, ...] | None = scene.memo.get(key)
     if found is None:
-        found = scene.memo["dimensions"] = tuple(_dimensions(scene))
+        found = scene.memo[key] = tuple(_dimensions(scene, suspects))
     return found
 
 
-def _dimensions(scene: Scene) -> Iterator[Dimension]:
+def _dimensions(scene: Scene, suspects: bool) -> Iterator[Dimension]:
     for name in ("channel", *scene.contract.parameters):
         if name in {"model", "stream", "stream_options"} or not scene.has("stream" if name == "channel" else name):
             continue
         build = _KNOWN.get(name, _plain)
         first, *others = build(scene, name)
-        levels = [first, *(one for one in others if one.label != first.label and _usable(scene, one))]
+        levels = [first, *(one for one in others if one.label != first.label and _usable(scene, one, suspects))]
         if len(levels) > 1:
             yield Dimension(name, tuple(levels))
 
 
-def _usable(scene: Scene, one: Level) -> bool:
+def _usable(scene: Scene, one: Level, suspects: bool) -> bool:
     """Whether a level may be combined. What the document leaves open is tried in `full`, and used if it is accepted."""
-    if one.label in scene.known.refused:
+    if one.label in scene.known.refused or (not suspects and one.label in scene.known.suspect):
         return False
     standing = scene.standing(one.patch)
     return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and scene.full)
@@ -159,7 +163,8 @@ def _temperature(scene: Scene, name: str) -> Iterator[Level]:
 
 
 def _bias(scene: Scene, name: str) -> Iterator[Level]:
-    yield from _listed(name, ABSENT, {"100": -100})
+    """A forced token shows in every reply that ignores it; a ban of a token that hardly comes changes nothing."""
+    yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if scene.full else []))
 
 
 def _sampling(*wanted: float) -> Callable[[Scene, str], Iterator[Level]]:

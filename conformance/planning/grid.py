@@ -9,9 +9,10 @@ from conformance.planning.arrays import Row, body_of, row_of, rows
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import Dimension, dimensions
 from conformance.planning.scene import Scene, part
-from conformance.planning.singles import accepts
+from conformance.planning.singles import accepts, singles
+from conformance.strictjson import dumps
 
-STRENGTH = {False: 2, True: 3}
+FORCED = {"100": 100}
 
 
 def grid(scene: Scene) -> Iterator[Bundle]:
@@ -41,18 +42,20 @@ def _row(
         # accepted, a row speaks for each of its values; refused, for none
         levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
         groups += [membership for one in levels for membership in accepts(scene, one, "joint")]
-    yield scene.case("row", body_of(scene, found, row), *groups)
+    body = body_of(scene, found, row)
+    if body.get("logit_bias") == FORCED and "force" in scene.kinds:
+        groups.append(part("force", f"100 {dumps(row)}", "with"))
+    yield scene.case("row", body, *groups)
 
 
 def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:
-    """Rows that the target has answered already."""
-    shown: dict[Row, None] = {}
-    for x in scene.known.replies.values():
-        if x.successful and isinstance(x.case.body, dict):
-            row = row_of(found, x.case.body)
-            if None not in row:
-                shown[tuple(level for level in row if level is not None)] = None
-    return sorted(shown)
+    """Rows that were answered; before any were sent, those that wave 0 surely holds, so that a plan stays the same."""
+    if scene.known.swept:
+        bodies = [x.case.body for x in scene.known.replies.values() if x.successful]
+    else:
+        bodies = [case.body for bundle in singles(scene) for case in bundle.cases if bundle.rank <= 1]
+    held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
+    return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
 
 def _twins(scene: Scene, found: Sequence[Dimension]) -> Iterator[tuple[Row, Row]]:
@@ -76,4 +79,4 @@ def _twins(scene: Scene, found: Sequence[Dimension]) -> Iterator[tuple[Row, Row]
             yield tuple(whole), tuple(streamed)
 
 
-__all__ = ["STRENGTH", "grid"]
+__all__ = ["grid"]

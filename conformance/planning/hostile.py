@@ -13,6 +13,7 @@ from conformance.strictjson import dumps
 
 MEGABYTE: Final = 1_000_000
 DEEP: Final = 100_000
+BATCHES: Final = 99
 BATCH: Final = 6  # one plain request answers for so many hostile ones
 
 
@@ -22,29 +23,29 @@ def hostile(scene: Scene) -> Iterator[Bundle]:
         return
     found = list(_hostile(scene))
     if not scene.full:
-        found = found[:3]
+        yield _watched(scene, "batch", [*found[:1], *_left(scene)], 0)
+        return
     for place in range(0, len(found), BATCH):
         yield _watched(scene, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
-    yield from _hung_up(scene)
+    for left in _left(scene):
+        yield _watched(scene, "disconnect", [left], BATCHES)
 
 
 def _watched(scene: Scene, key: str, cases: list[RequestCase], number: int) -> Bundle:
     odd = [
         scene.case("hostile", case.content, part("alive", key, "hostile"), validity=case.validity, hostile=True,
-                   headers=case.headers, note=case.note)
+                   headers=case.headers, note=case.note, hang_up_after=case.hang_up_after)
         for case in cases
     ]  # fmt: skip
     probe = scene.case("alive", scene.base, part("alive", key, "probe"))
     return Bundle("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 
-def _hung_up(scene: Scene) -> Iterator[Bundle]:
+def _left(scene: Scene) -> Iterator[RequestCase]:
     """A client that goes away in mid-stream."""
     if scene.has("stream", "max_tokens"):
         body = scene.body({"stream": True, "stream_options": ABSENT, "max_tokens": LONG * 2})
-        left = scene.case("hostile", body, part("alive", "disconnect", "hostile"), hang_up_after=1, hostile=True)
-        probe = scene.case("alive", scene.base, part("alive", "disconnect", "probe"))
-        yield Bundle("hostile", 3, (left, probe), (0, 99))
+        yield scene.case("hostile", body, hang_up_after=1)
 
 
 def _hostile(scene: Scene) -> Iterator[RequestCase]:

@@ -43,7 +43,7 @@ MOST: Final = 2
 
 
 def invalids(scene: Scene) -> Iterator[Bundle]:
-    """One breaking request for each row, on one channel in turn; in `full` up to three, the first on both channels."""
+    """One breaking request for each row, on one channel in turn; in `full` two, of which the first on both channels."""
     rules = {rule.id: rule for rule in scene.contract.combinations}
     turn = scene.seed
     for row in scene.contract.requirements:
@@ -53,7 +53,8 @@ def invalids(scene: Scene) -> Iterator[Bundle]:
         found = _together(scene, rule) if rule else [one for one in _changes(scene, row, turn) if _only(scene, one[1])]
         for place, (label, patch) in enumerate(found[: MOST if scene.full else 1]):
             rank = 2 if row.level is Level.MUST and not place else 6
-            yield Bundle("values", rank, tuple(_cases(scene, row, label, patch, turn, both=scene.full and not place)))
+            both = not place and (scene.full or turn == scene.seed)
+            yield Bundle("values", rank, tuple(_cases(scene, row, label, patch, turn, both=both)))
         turn += bool(found)
 
 

@@ -44,18 +44,25 @@ class Journey:
     cases: list[RequestCase] = field(default_factory=list)
     shown: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
+    serving: Serving | None = None  # of the same contract, where other plans have asked it much already
 
     def waves(self) -> Waves:
         """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
         profile = PROFILES["full" if self.scene.full else "gate"]
         ceiling = smaller(profile, self.budget) if self.budget else profile
+        self._doubts = Purse(share(ceiling, RESERVE / 2))
         for place, name in enumerate(ORDER):
             chosen = self._choose(self._ahead(ORDER[place:]), self._purse(plannable(ceiling)))
             yield from self._send(name, [one for one in chosen if one.wave == name])
             if name == "base":
                 self.known.no_cold = self._cold_is_refused()
+            if name in {"values", "rows"}:
+                self.known.swept = name == "rows"
+                yield from self._isolate()
             if name == "rows":
-                yield from self._again(ceiling)
+                # rows that were refused for a value that is known by now are replaced by rows without it
+                again = [one for one in self._ahead(("rows",)) if not one.rank]
+                yield from self._send("rows", self._choose(again, self._doubts))
         if ceiling != profile:
             # what the profile has and the lower ceiling has not: planned, and sent as far as anything is left
             gone = {case.content for case in self.cases}
@@ -76,16 +83,16 @@ class Journey:
             self.shown.update(one for case in cases for one in self._serving.of(case))
             self.known.learn(exchanges)
 
-    def _again(self, ceiling: Budget) -> Waves:
-        """Where rows were refused, what is suspect in them goes alone, and rows without the guilty take their place.
+    def _isolate(self) -> Waves:
+        """What was refused in company is sent in smaller company, until the guilty are known.
 
         Half of what is set aside for doubts pays for that.
         """
-        for name in ("alone", "rows"):
-            if name == "alone" and not self.known.suspect:
+        while self.known.suspect:
+            before = set(self.known.suspect)
+            yield from self._send("alone", self._choose(self._ahead(("alone",)), self._doubts))
+            if self.known.suspect == before:
                 return
-            wanted = [one for one in self._ahead((name,)) if one.rank <= 1]
-            yield from self._send(name, self._choose(wanted, Purse(share(ceiling, RESERVE / 4))))
 
     def _ahead(self, names: Collection[str]) -> list[Bundle]:
         """The bundles of these waves that have not been sent."""
@@ -104,7 +111,8 @@ class Journey:
                 yield bundle
 
     def __post_init__(self) -> None:
-        self._serving = Serving(self.scene.contract)
+        self._doubts = Purse(Budget())
+        self._serving = self.serving or Serving(self.scene.contract)
         self._wanted = must(self.scene.contract)
         if self.select:
             rows = self.scene.rows

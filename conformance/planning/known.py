@@ -20,7 +20,7 @@ class Known:
     """Replies by request content, and values by what became of them, each with the label that its level has.
 
     `refused` maps a label to the members that were turned down alone. What was refused in company is `suspect` until
-    it was sent alone. `no_cold`: the target refuses temperature 0.
+    it was sent alone. `no_cold`: the target refuses temperature 0. `swept`: rows were sent.
     """
 
     replies: dict[bytes, Exchange] = field(default_factory=dict)
@@ -28,6 +28,7 @@ class Known:
     suspect: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
     no_cold: bool = False
+    swept: bool = False
 
     def learn(self, exchanges: Iterable[Exchange]) -> None:
         """Take in what came back."""
@@ -54,10 +55,8 @@ class Known:
             return
         elif role == "joint":
             self.suspect.add(label)
-        elif isinstance(control, Mapping) and isinstance(x.case.body, Mapping):
-            body = x.case.body
-            changed = {name: body.get(name, MISSING) for name in {*body, *control}}
-            self.refused[label] = {name: one for name, one in changed.items() if one != control.get(name, MISSING)}
+        elif isinstance(x.case.body, Mapping):
+            self.refused[label] = {**self.refused.get(label, {}), **_members(row, x.case.body, control)}
 
     def spoils(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds what the target has turned down alone."""
@@ -86,6 +85,16 @@ class Known:
                 if told:
                     return int(told[0])
         return None
+
+
+def _members(row: str, body: Mapping[str, Any], control: Any) -> dict[str, Any]:
+    """The members that a row on acceptance speaks of; for any other row those in which the probe differs."""
+    area, _, name = row.partition(".")
+    name = name.removesuffix(".accepts").removesuffix(".null")
+    if area == "request" and name in body:
+        return {name: body[name]}
+    known = control if isinstance(control, Mapping) else body
+    return {one: body.get(one, MISSING) for one in {*body, *known} if body.get(one, MISSING) != known.get(one, MISSING)}
 
 
 __all__ = ["Known"]

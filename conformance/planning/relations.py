@@ -84,8 +84,9 @@ def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         return
     settings = [(name, setting)]
     if not scene.full and name == "plain":
-        # one twin whose text surely has characters of several bytes, and one with log probabilities
-        settings += [("unicode", {"prompt": UNICODE, **({"echo": True} if scene.has("echo") else {})})]
+        # one twin of two choices whose text surely has characters of several bytes, one with log probabilities
+        rich = {"prompt": UNICODE, "echo": True, "n": 2}
+        settings += [("unicode", {key: value for key, value in rich.items() if scene.has(key)})]
         settings += [("logprobs", {"logprobs": shown(scene, "logprobs")})] if scene.has("logprobs") else []
     for key, patch in settings:
         plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}
@@ -129,12 +130,20 @@ def _vary(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 def _null(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     """Null against absent; null in place of what keeps a reply short or repeatable would change it."""
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
+    if scene.has("max_tokens") and scene.contract.parameters["max_tokens"].nullable and _short_default(scene):
+        absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
+        yield from _two(scene, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
     nullable = [one for one, told in scene.contract.parameters.items() if told.nullable and scene.has(one)]
     nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in scene.known.refused}
     each = scene.full and name == "plain"
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
             yield from _two(scene, "null", f"{key} {name}", ("absent", "null"), setting, {**setting, **patch})
+
+
+def _short_default(scene: Scene) -> bool:
+    default = scene.contract.default("max_tokens")
+    return isinstance(default, int) and default <= MOST_TOKENS
 
 
 def _default(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from conformance.limits import top
@@ -16,7 +17,7 @@ from conformance.strictjson import dumps
 
 # Dimensions that a reply shows: one value of each goes alone in every profile, so that its refusal poisons nothing.
 SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs", "stop", "max_tokens", "suffix"})
-SAFE: Final = frozenset({"stop", "max_tokens"})  # seldom refused: where there is no room, rows will do
+SAFE: Final = frozenset({"stop", "max_tokens", "best_of"})  # others show as much: these go where there is room
 LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
 MULTIPLY: Final = frozenset({"n", "best_of"})
 FEW: Final = 4
@@ -62,11 +63,13 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     yield from _nothing_but_echo(scene)
     # the ends of ranges that rows do not try
     tried = {value.label for one in found for value in one.levels}
-    quiet = [one.name for one in found if one.name not in SHOWN | {"temperature", "seed"}]
-    yield from _company(scene, [value for name in quiet for value in far_ends(scene, name) if value.label not in tried])
-    kept = [value for value in _nulls(scene) if value.patch.keys() & scene.base.keys()]
-    yield from _company(scene, [value for value in _nulls(scene) if value not in kept])
-    yield from _company(scene, kept)
+    wide = [one.name for one in found if one.name not in SHOWN - MULTIPLY | {"temperature", "seed"}]
+    far = [value for name in wide for value in far_ends(scene, name)[name in MULTIPLY :] if value.label not in tried]
+    yield from _companies(scene, far, "values", 1)
+    alike = [value for value in _nulls(scene) if value.patch.keys() & {"prompt", "temperature"}]
+    kept = [value for value in _nulls(scene) if value.patch.keys() & {"max_tokens"}]
+    for some in (alike, kept, [value for value in _nulls(scene) if value not in (*alike, *kept)]):
+        yield from _companies(scene, some, "values", 1)
 
 
 def edges(scene: Scene) -> Iterator[Bundle]:
@@ -83,8 +86,7 @@ def edges(scene: Scene) -> Iterator[Bundle]:
                 within.append(value)
         row = f"request.{limit.parameter}.edge"
         yield from (_observed(scene, row, one.label, one.patch) for one in open_ends(limit) if row in scene.rows)
-    yield from _company(scene, within, "rows", 4)
-    yield from _company(scene, reversed(within), "rows", 4)
+    yield from _companies(scene, within, "rows", 4)
     for rule in scene.contract.combinations:
         told = scene.rows.get(rule.id)
         if told is not None and told.check == "edge_is_observed" and rule.example and scene.has(*rule.example):
@@ -117,13 +119,16 @@ def unlimited(scene: Scene) -> Iterator[Bundle]:
 
 
 def suspects(scene: Scene) -> Iterator[Bundle]:
-    """What was refused in company is sent alone, so that only the guilty value is left out from then on."""
-    found = [value for one in dimensions(scene) for value in one.levels[1:]]
+    """What was refused in company is sent in smaller company, then alone, so that only the guilty values leave."""
+    found = [value for one in dimensions(scene, suspects=True) for value in one.levels[1:]]
     found += [value for limit in _limits(scene) for value in ends(scene, limit)]
     found += [level(name, None) for name in scene.contract.parameters]
-    for value in {one.label: one for one in found if one.label in scene.known.suspect}.values():
-        sure = scene.base if scene.validity_of(scene.base) is Validity.VALID else scene.bare
-        yield alone(scene, value, rank=1, wave="alone", control=sure)
+    doubted = list({one.label: one for one in found if one.label in scene.known.suspect}.values())
+    sure = scene.base if scene.validity_of(scene.base) is Validity.VALID else scene.bare
+    size = 1 if len(doubted) <= FEW else -(-len(doubted) // FEW)
+    for start in range(0, len(doubted), size):
+        for bundle in _companies(scene, doubted[start : start + size], "alone", 1, sure):
+            yield replace(bundle, cases=bundle.cases[1:])  # the control went along with the first company
 
 
 def alone(
@@ -137,7 +142,7 @@ def alone(
 ) -> Bundle:
     """A value with its control, which differs in it only."""
     base = dict(scene.base if control is None else control)
-    if MULTIPLY & value.patch.keys() and _number(value) > FEW and "max_tokens" in base:
+    if _multiplies(value) and "max_tokens" in base:
         base["max_tokens"] = 1
     body = {name: one for name, one in {**base, **value.patch}.items() if one is not ABSENT}
     if scene.standing(value.patch) is not Validity.VALID:
@@ -162,10 +167,6 @@ def rows_of(scene: Scene, patch: Mapping[str, Any]) -> Iterator[str]:
             yield row
 
 
-def _number(value: Level) -> float:
-    return max((one for one in value.patch.values() if isinstance(one, (int, float))), default=0)
-
-
 def _limits(scene: Scene) -> list[Limit]:
     return [limit for limit in scene.contract.limits if limit.binding and scene.has(top(limit.parameter))]
 
@@ -176,18 +177,38 @@ def _on_the_end(limit: Limit, value: Level) -> bool:
     return number in {limit.low, limit.high}
 
 
-def _company(scene: Scene, wanted: Iterable[Level], wave: str = "values", rank: int = 1) -> Iterator[Bundle]:
-    """Many values in one request. Their role is `joint`: accepted, it speaks for each of them; refused, for none."""
-    kept: list[Level] = []
-    for one in wanted:
-        taken = {name for other in kept for name in other.patch}
-        if not taken & one.patch.keys() and scene.standing(_patch([*kept, one])) is Validity.VALID:
-            kept.append(one)
-    if kept:
-        control = [membership for one in kept for membership in accepts(scene, one, "control")]
-        joint = [membership for one in kept for membership in accepts(scene, one, "joint")]
-        cases = scene.case("base", scene.base, *control), scene.case("value", scene.body(_patch(kept)), *joint)
-        yield Bundle(wave, rank, cases)
+def _companies(
+    scene: Scene, wanted: Iterable[Level], wave: str, rank: int, base: Mapping[str, Any] | None = None
+) -> Iterator[Bundle]:
+    """Many values in few requests. Their role is `joint`: accepted, it speaks for each of them; refused, for none."""
+    rest = list(wanted)
+    while rest:
+        kept: list[Level] = []
+        for one in rest:
+            taken = {name for other in kept for name in other.patch}
+            if not taken & one.patch.keys() and scene.standing(_patch([*kept, one])) is Validity.VALID:
+                kept.append(one)
+        if not kept:
+            return
+        rest = [one for one in rest if one not in kept]
+        yield _company(scene, kept, wave, rank, base or scene.base)
+
+
+def _company(scene: Scene, kept: list[Level], wave: str, rank: int, base: Mapping[str, Any]) -> Bundle:
+    whole = {**base, **_patch(kept)}
+    if any(_multiplies(one) for one in kept) and "max_tokens" in whole:
+        whole["max_tokens"] = 1
+    body = {name: value for name, value in whole.items() if value is not ABSENT}
+    role = "probe" if len(kept) == 1 and scene.validity_of(body) is Validity.VALID else "joint"
+    control = [membership for one in kept for membership in accepts(scene, one, "control")]
+    joint = [membership for one in kept for membership in accepts(scene, one, role)]
+    return Bundle(wave, rank, (scene.case("base", dict(base), *control), scene.case("value", body, *joint)))
+
+
+def _multiplies(value: Level) -> bool:
+    """Whether a value asks for so many choices that each may only have one token."""
+    numbers = [one for name, one in value.patch.items() if name in MULTIPLY and isinstance(one, int)]
+    return max(numbers, default=0) > FEW
 
 
 def _nothing_but_echo(scene: Scene) -> Iterator[Bundle]:
