@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from conformance.model import RequestCase
 from conformance.planning.arrays import Row, body_of, row_of, rows
@@ -12,7 +13,8 @@ from conformance.planning.scene import Scene, part
 from conformance.planning.singles import accepts, singles
 from conformance.strictjson import dumps
 
-FORCED = {"100": 100}
+FORCED: Final = {"100": 100}
+BENDS: Final = frozenset({"stop", "echo", "response_format", "suffix", "ignore_eos"})
 
 
 def grid(scene: Scene) -> Iterator[Bundle]:
@@ -43,9 +45,15 @@ def _row(
         levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
         groups += [membership for one in levels for membership in accepts(scene, one, "joint")]
     body = body_of(scene, found, row)
-    if body.get("logit_bias") == FORCED and "force" in scene.kinds:
+    if "force" in scene.kinds and _repeats_one_token(scene, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
     yield scene.case("row", body, *groups)
+
+
+def _repeats_one_token(scene: Scene, body: Mapping[str, Any]) -> bool:
+    """Whether a forced token has room to repeat itself, and nothing else shapes the text."""
+    several = (scene.asked(body).max_tokens or 0) > 2
+    return body.get("logit_bias") == FORCED and several and not BENDS & body.keys()
 
 
 def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:

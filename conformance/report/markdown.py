@@ -71,14 +71,19 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"- {plain(reason)}" for reason in results["incomplete"])
         yield from (f"- {plain(row['id'])} ({row['level']}): {plain(row['reason'])}" for row in owed[:MOST_ROWS])
         yield from _more(len(owed))
+    if rows:
+        yield from _areas(rows)
+    yield f"\n{', '.join(_facts(results))}"
+
+
+def _areas(rows: Sequence[Row]) -> Iterator[str]:
     yield "\n<details><summary>Outcomes by area</summary>\n"
     areas = by_area(rows)
     heads = [name for name in OUTCOMES if any(row["outcome"] == name for row in rows)]
     counted = ((plain(area), count(areas[area])) for area in sorted(areas))
     shown = ([area, *(str(each[name] or "") for name in heads)] for area, each in counted)
     yield from table(["Area", *(name.replace("_", " ") for name in heads)], shown)
-    yield "\n</details>\n"
-    yield ", ".join(_facts(results))
+    yield "\n</details>"
 
 
 def _broken(row: Row) -> tuple[str, str, str]:
