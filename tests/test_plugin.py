@@ -95,7 +95,8 @@ def test_the_exit_status_is_that_of_the_command_line(suite, verdicts, incomplete
 
 def test_all_files_are_written(suite):
     result = suite(fake_runs.failing())
-    assert {path.name for path in result.folder.iterdir()} == {"results.json", "junit.xml", "report.html"}
+    machines = {"results.json", "junit.xml", "ctrf.json", "summary.md", "badge.json", "badge.svg"}
+    assert {path.name for path in result.folder.iterdir()} == {"report.html", *machines}
     assert (result.folder.parent / "index.html").exists()
     assert json.loads((result.folder / "results.json").read_text("utf-8"))["verdict"] == "broken"
 

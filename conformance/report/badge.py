@@ -29,7 +29,7 @@ def said(results: Mapping[str, Any]) -> tuple[str, str]:
     verified = f"{index['verified']} of {plural(index['of'], 'MUST')}"
     return f"{named} {LABEL}", {
         "conformant": f"{verified} verified",
-        "broken": f"{_broken(results)} broken",
+        "broken": _broken(results),
         "incomplete": f"not settled, {verified} verified",
         "suite_fault": "the suite failed",
     }[results["verdict"]]
@@ -37,8 +37,10 @@ def said(results: Mapping[str, Any]) -> tuple[str, str]:
 
 def _broken(results: Mapping[str, Any]) -> str:
     rows = [row for row in results["requirements"] if broken(row) and not row.get("waiver")]
+    if not rows:
+        return f"{plural(len(results.get('waiver_faults', ())), 'waiver')} to renew"
     level = "MUST" if any(row["level"] == "MUST" for row in rows) else "SHOULD"
-    return plural(sum(row["level"] == level for row in rows), level)
+    return f"{plural(sum(row['level'] == level for row in rows), level)} broken"
 
 
 def endpoint(results: Mapping[str, Any]) -> str:
