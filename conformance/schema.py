@@ -21,6 +21,8 @@ BOUNDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveM
 COUNTS: Final = frozenset({"minItems", "maxItems"})
 _COMPARE: Final = {"lt": lambda a, b: a < b, "eq": lambda a, b: a == b, "gt": lambda a, b: a > b}
 
+_META: Final = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
+
 
 class SchemaError(ValueError):
     """A schema that cannot be read; `at` is the JSON pointer of the place."""
@@ -95,6 +97,14 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
             wider["enum"] = [*wider["enum"], None]
         return wider
     return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **kept}
+
+
+def sound(schema: Mapping[str, Any], at: str) -> None:
+    """A SchemaError where a keyword has a value that it cannot have, such as a type that there is not."""
+    error = jsonschema.exceptions.best_match(_META.iter_errors(schema))
+    if error is not None:
+        place = "".join(f"/{part}" for part in error.absolute_path)
+        raise SchemaError(at + place, f"is no JSON Schema: {error.message[:200]}")
 
 
 def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
@@ -241,9 +251,9 @@ def _is_number(value: Any) -> bool:
 
 def combines(contract: Contract, combination: Combination, body: Mapping[str, Any]) -> bool:
     """Whether a body holds what the combination names."""
-    asked = Asked(body, {name: contract.default(name) for name in contract.parameters})
     if any(body.get(name) is None for name in combination.given):
         return False
+    asked = Asked(body, {name: contract.default(name) for name in contract.parameters})
     for name, wanted in combination.where.items():
         if asked.get(name) not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
             return False
