@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance import contract as contracts
+from conformance import waivers
 from conformance.model import Contract
 from conformance.settings import Settings, SettingsError
 
@@ -72,6 +73,7 @@ def check(settings: Settings, *, of_target: bool = True) -> Contract:
 
     contract = load(settings)
     selected(settings, contract)
+    waivers.check(waived(settings), settings.target, {row.id for row in contract.requirements})
     if settings.base_url and of_target:
         given(settings, contract)
     try:
@@ -104,6 +106,11 @@ def selected(settings: Settings, contract: Contract) -> frozenset[str]:
             there = f"`conformance list {settings.provider}` shows them all"
             raise SettingsError(f"--select {glob!r} matches none of {len(ids)} requirements; {there}")
     return frozenset(one for one in ids if any(fnmatchcase(one, glob) for glob in settings.select))
+
+
+def waived(settings: Settings) -> tuple[waivers.Waiver, ...]:
+    """The accepted failures of the file that the settings name."""
+    return waivers.read(settings.waivers) if settings.waivers else ()
 
 
 @contextmanager

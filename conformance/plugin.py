@@ -151,7 +151,7 @@ def _make_run(config: pytest.Config, ours: Session, ids: set[str]) -> None:
     try:
         run = launch.launch(ours.settings, watcher)
         run = replace(run, verdicts=tuple(one for one in run.verdicts if one.requirement.id in ids))
-        ours.results = results.document(run, strict=ours.settings.strict)
+        ours.results = results.document(run, strict=ours.settings.strict, waivers=launch.waived(ours.settings))
         ours.by_id = {row["id"]: row for row in ours.results["requirements"]}
         outputs.write(ours.settings.folder, ours.results, None if _pages(config) else run.exchanges)
         outputs.write_index(ours.settings.out)

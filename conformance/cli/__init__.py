@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "report": ("rebuild", "Rebuild every page and file from results.json and the recording."),
     "diff": ("compare", "What changed from one run to another."),
     "history": ("compare", "The trend of each target, drawn from a folder of results."),
+    "waivers": ("accept", "Draft waivers for the failures of a run."),
     "drift": ("look", "Compare a contract with a newer document of its provider."),
 }
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @click.command("audit")
 @click.argument("provider")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@options("specs", "select", "strict", "name", "out")
+@options("specs", "select", "strict", "waivers", "name", "out")
 @click.option("--quiet", "-q", is_flag=True, help="Print the summary only.")
 def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: Any) -> int:
     """Judge recorded traffic against the contract of PROVIDER: our NDJSON, HAR, folders of .http and .sse files.
 
     Reports are written where --out says, and only then.
     """
-    from conformance.launch import load
+    from conformance.launch import load, waived
     from conformance.recording import RecordingError
     from conformance.recording.gather import gather
     from conformance.report import outputs, results, terminal
@@ -38,7 +38,7 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     except RecordingError as error:
         raise SettingsError(str(error)) from None
     run = judged(contract, gathered, chosen)
-    found = results.document(run, strict=chosen.strict)
+    found = results.document(run, strict=chosen.strict, waivers=waived(chosen))
     if not quiet:
         for block in terminal.blocks(found):
             click.echo(block + "\n")

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from conformance.report.standing import Row, shown_as
+from conformance.report.standing import Row, accepted, shown_as, waived
 from conformance.report.terminal import block
 from conformance.report.text import visible
 
@@ -56,6 +56,7 @@ def document(results: Mapping[str, Any]) -> dict[str, Any]:
                     "base_url": visible(target["base_url"]),
                     "model": visible(target["model"]),
                     "incomplete": [visible(reason) for reason in results["incomplete"]],
+                    "waiver_faults": [visible(fault) for fault in results.get("waiver_faults", ())],
                     "claims": [visible(claim) for claim in results["claims"]],
                     **{name: results[name] for name in ("contract_sha256", "plan_sha256", "profile", "seed")},
                 },
@@ -77,6 +78,9 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
         "flaky": row["outcome"] == "flaky",
         "extra": {name: row[name] for name in ("check", "promise", "source", "examined", "violations")},
     }
+    if waived(row):
+        test["tags"].append("waived")
+        test["extra"]["waiver"] = visible(accepted(row))
     if shown != "passed":
         test["message"] = visible(row["reason"]) or row["outcome"]
     if shown in {"failure", "error", "warning"}:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from conformance.report.standing import Row, shown_as
+from conformance.report.standing import Row, accepted, shown_as, waived
 from conformance.report.terminal import block
 from conformance.report.text import visible
 
@@ -14,7 +14,7 @@ from conformance.report.text import visible
 def render(results: Mapping[str, Any]) -> str:
     """The document. What gates is a failure, our fault an error; what shows nothing is skipped, with its reason."""
     rows = results["requirements"]
-    cases = [_case(row, results) for row in rows]
+    cases = [*(_case(row, results) for row in rows), *_waivers(results)]
     tally = {
         "tests": str(len(cases)),
         "failures": str(sum(one.find("failure") is not None for one in cases)),
@@ -42,6 +42,8 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
     properties = SubElement(case, "properties")
     for name in ("level", "layer", "outcome", "check", "promise", "examined"):
         SubElement(properties, "property", {"name": name, "value": _clean(str(row[name]))})
+    if waived(row):
+        SubElement(properties, "property", {"name": "waiver", "value": _clean(accepted(row))})
     told = _clean(block(row, provider))
     first = _clean(row["reason"]) or row["outcome"]
     kind = shown_as(row, strict=results["strict"])
@@ -52,6 +54,16 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
     elif kind == "warning":
         SubElement(case, "system-out").text = told
     return case
+
+
+def _waivers(results: Mapping[str, Any]) -> Iterator[Element]:
+    """A waiver that no longer fits fails the run, so a testcase says it."""
+    for number, fault in enumerate(results.get("waiver_faults", ()), 1):
+        case = Element(
+            "testcase", {"classname": f"{results['provider']}.waivers", "name": f"waiver {number}", "time": "0"}
+        )
+        SubElement(case, "failure", {"message": _clean(fault), "type": "waiver"})
+        yield case
 
 
 def _clean(text: str) -> str:

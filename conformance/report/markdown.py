@@ -66,6 +66,9 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
         yield from table(("Outcome", "Requirement", "Observed"), map(_broken, found[:MOST_ROWS]))
         yield from _more(len(found))
     owed = [row for row in rows if row["incomplete"]]
+    if results.get("waiver_faults"):
+        yield "\n### Waivers that no longer fit\n"
+        yield from (f"- {plain(fault)}" for fault in results["waiver_faults"])
     if results["incomplete"] or owed:
         yield "\n### Not settled\n"
         yield from (f"- {plain(reason)}" for reason in results["incomplete"])
@@ -87,7 +90,7 @@ def _areas(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _broken(row: Row) -> tuple[str, str, str]:
-    waived = ", waived" if row["waiver"] else ""
+    waived = f", waived until {row['waiver']['expires']}" if row["waiver"] else ""
     said = row["evidence"][0]["message"] if row["evidence"] else row["reason"]
     return row["outcome"], f"{plain(row['id'])} ({row['level']}{waived})", code(said)
 

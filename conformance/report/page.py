@@ -14,7 +14,18 @@ from conformance.exchange import Exchange
 from conformance.report.evidence import Traffic, citations, with_companions
 from conformance.report.locate import event_of
 from conformance.report.results import address
-from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, headline, plural, urgency
+from conformance.report.standing import (
+    OUTCOMES,
+    Row,
+    accepted,
+    broken,
+    by_area,
+    count,
+    headline,
+    plural,
+    urgency,
+    waived,
+)
 from conformance.report.text import visible
 from conformance.report.transcript import Segment, Transcript, transcript
 
@@ -55,6 +66,7 @@ def environment() -> Environment:
         "short": _short,
         "dotted": lambda id: Markup(_content(visible(id)).replace(".", ".<wbr>")),  # noqa: S704, A006 - escaped
         "split": _split,
+        "accepted": accepted,
         "examined": _examined,
         "event_of": event_of,
         "pre": pre,
@@ -132,6 +144,8 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[bool, str]]:
     missing = index["of"] - index["verified"]
     told = f"{missing} of {index['of']} MUSTs that apply were not verified."
     yield not missing, told if missing else f"All {index['of']} MUSTs that apply were verified."
+    for fault in results.get("waiver_faults", ()):
+        yield False, fault[:1].upper() + fault[1:]
     for reason in results["incomplete"]:
         yield False, f"Incomplete: {reason}"
     faults = sum(row["outcome"] == "error" for row in rows)
@@ -167,13 +181,16 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
 def summed(rows: Sequence[Row]) -> dict[str, Any]:
     """What an area amounts to: in words, and as shares of a bar."""
     found = count(rows)
-    breaks = sum(broken(row) and row["level"] == "MUST" for row in rows)
-    unmet = sum(map(broken, rows)) - breaks
+    excused = sum(map(waived, rows))
+    breaks = sum(broken(row) and row["level"] == "MUST" and not waived(row) for row in rows)
+    unmet = sum(map(broken, rows)) - breaks - excused
     applicable = len(rows) - found["not_applicable"]
     kept = f"{found['pass']}/{applicable}" if applicable else "not applicable"
     return {
-        "mood": "bad" if breaks else "meh" if unmet else "",
-        "said": f"{breaks} broken" if breaks else f"{unmet} not met" if unmet else kept,
+        "mood": "bad" if breaks else "meh" if unmet or excused else "",
+        "said": next(
+            (f"{n} {word}" for n, word in ((breaks, "broken"), (unmet, "not met"), (excused, "waived")) if n), kept
+        ),
         "shares": [(one, found[one]) for one in OUTCOMES if found[one]],
     }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from conformance import __version__
 from conformance.catalogue import load
 from conformance.report.replay import curl
 from conformance.report.standing import VERDICTS, exit_code, index, score
+from conformance.waivers import Waiver, apply, today
 
 if TYPE_CHECKING:
     from conformance.model import RequestCase, Verdict
@@ -30,8 +31,13 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
-    """Everything a reader or a machine may want of a run, but for the bytes: those are in the recording."""
+def document(
+    run: Run, *, strict: bool = False, waivers: Sequence[Waiver] = (), day: date | None = None
+) -> dict[str, Any]:
+    """Everything a reader or a machine may want of a run, but for the bytes: those are in the recording.
+
+    Waivers hold or have expired on `day`, which is today.
+    """
     cases = {x.case.id: x.case for x in run.exchanges}
     contract = run.contract
     target = {
@@ -40,8 +46,9 @@ def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
         "path": contract.path,
         "model": run.target.model,
     }
-    rows = [_row(verdict, target, cases) for verdict in run.verdicts]
-    code = exit_code(rows, run.incomplete, strict=strict)
+    judged = [_row(verdict, target, cases) for verdict in run.verdicts]
+    rows, faults = apply(judged, waivers, run.target.name, day or today())
+    code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
     return {
         "schema": SCHEMA,
         "provider": contract.provider,
@@ -60,6 +67,7 @@ def document(run: Run, *, strict: bool = False) -> dict[str, Any]:
         "verdict": VERDICTS[code],
         "exit_code": code,
         "incomplete": list(run.incomplete),
+        "waiver_faults": faults,
         "totals": dict(run.totals),
         "index": index(rows),
         "score": score(rows),

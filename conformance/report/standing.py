@@ -64,9 +64,25 @@ def score(rows: Iterable[Row]) -> dict[str, int]:
     return {"passed": sum(row["outcome"] == "pass" for row in verified), "of": len(verified)}
 
 
-def exit_code(rows: Sequence[Row], reasons: Sequence[str] = (), *, strict: bool = False) -> int:
-    """The process's answer. A broken MUST is certain whatever else went wrong, so it outranks all others."""
-    if any(gates(row, strict=strict) for row in rows):
+def waived(row: Row) -> bool:
+    """Whether this promise is broken, and that is accepted for a time."""
+    return broken(row) and bool(row.get("waiver"))
+
+
+def accepted(row: Row) -> str:
+    """The waiver of a row in one line, or nothing."""
+    one = row.get("waiver")
+    return f"{one['reason']} ({one['owner']}, until {one['expires']}, {one['link']})" if one else ""
+
+
+def exit_code(
+    rows: Sequence[Row], reasons: Sequence[str] = (), *, strict: bool = False, waiver_faults: Sequence[str] = ()
+) -> int:
+    """The process's answer. A broken MUST is certain whatever else went wrong, so it outranks all others.
+
+    So is a waiver that no longer fits: who accepted a failure must look at it again.
+    """
+    if waiver_faults or any(gates(row, strict=strict) for row in rows):
         return BROKEN
     if any(row["outcome"] == "error" for row in rows):
         return SUITE_FAULT
@@ -111,14 +127,20 @@ def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     )
     unsettled = bool(results["incomplete"]) or any(row.get("incomplete") for row in rows)
     also = f" {plural(len(shoulds), 'SHOULD')} {'is' if len(shoulds) == 1 else 'are'} not met." if shoulds else ""
+    accepted = sum(row["level"] == "MUST" and waived(row) for row in rows)
+    but = f", but for {plural(accepted, 'MUST')} that {'is' if accepted == 1 else 'are'} waived" if accepted else ""
+    unfit = len(results.get("waiver_faults", ()))
+    renew = f" {plural(unfit, 'waiver')} no longer {'fits' if unfit == 1 else 'fit'}." if unfit else ""
+    if results["verdict"] == "broken" and unfit and not musts and not (results["strict"] and shoulds):
+        return "Waivers to renew", renew.strip() + f" No MUST was seen broken{but}." + also
     if results["verdict"] == "broken":
         named = plural(len(musts), "MUST") if musts else plural(len(shoulds), "SHOULD")
         said = f"{named} {'is' if (len(musts) or len(shoulds)) == 1 else 'are'} broken."
         rest = " The run is also incomplete." if unsettled else ""
-        return "Does not conform", said + (also if musts else "") + rest
+        return "Does not conform", said + (also if musts else "") + renew + rest
     if results["verdict"] == "suite_fault":
         faults = sum(row["outcome"] == "error" for row in rows)
         return "The suite failed", f"{plural(faults, 'check')} of this suite crashed: its own fault, not the target's."
     if results["verdict"] == "incomplete":
-        return "Not settled", "No MUST was seen broken, but the run is incomplete." + also
-    return "Conforms", "Every MUST that applies was verified and holds." + also
+        return "Not settled", f"No MUST was seen broken{but}; the run is incomplete." + also
+    return "Conforms", f"Every MUST that applies was verified and holds{but}." + also

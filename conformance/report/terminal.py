@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from conformance.report.standing import OUTCOMES, Row, broken, count, headline, plural, urgency
+from conformance.report.standing import OUTCOMES, Row, accepted, broken, count, headline, plural, urgency, waived
 from conformance.report.text import visible
 
 WIDTH = 118
@@ -15,7 +15,8 @@ _HEAD = {"fail": "FAILED", "warn": "WARNED", "flaky": "FLAKY", "error": "ERROR",
 
 def block(row: Row, provider: str) -> str:
     """One requirement that is not simply kept: what was promised, observed, examined, and how to see it again."""
-    lines = [f"{_HEAD.get(row['outcome'], row['outcome'].upper())} {provider} {row['id']} ({row['level']})"]
+    head = "WAIVED" if waived(row) else _HEAD.get(row["outcome"], row["outcome"].upper())
+    lines = [f"{head} {provider} {row['id']} ({row['level']})"]
     lines += _field("promised", f"{row['promise']}  [{place(row, provider)}]")
     if row["evidence"]:
         first = row["evidence"][0]
@@ -26,6 +27,8 @@ def block(row: Row, provider: str) -> str:
         lines += _field("repeat", f"conformance send {provider} {first['case']}")
     elif row["reason"]:
         lines += _field("because", visible(row["reason"]))
+    if waived(row):
+        lines += _field("waived", visible(accepted(row)))
     return "\n".join(lines)
 
 
@@ -56,14 +59,16 @@ def summary(results: Mapping[str, Any]) -> str:
     verdict, because = headline(results)
     found = count(results["requirements"])
     counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in OUTCOMES if found[name])
+    excused = sum(map(waived, results["requirements"]))
     index, score, totals = results["index"], results["score"], results["totals"]
     verified = f"index {index['verified']}/{index['of']} MUSTs verified"
     tokens = f"{totals['prompt_tokens']:,} prompt and {totals['completion_tokens']:,} completion tokens"
     lines = [
         f"{visible(results['target']['name'])}: {verdict}. {because}",
         f"  {verified}, score {score['passed']}/{score['of']} of these passed",
-        f"  {counts}",
+        f"  {counts}{f'; {excused} of these waived' if excused else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
+    lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
     return "\n".join(lines)
