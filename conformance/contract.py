@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import jsonschema
-import yaml
 
 from conformance import derive, limits
+from conformance.mistakes import mistakes
 from conformance.model import (
     Ambiguity,
     Combination,
@@ -29,19 +29,15 @@ from conformance.model import (
     Statement,
     Validity,
 )
-from conformance.schema import SchemaError, allows_null, json_schema, merge
+from conformance.schema import SchemaError, allows_null, follow, json_schema, merge, sound
 from conformance.strictjson import MISSING, dumps
+from conformance.yamlfile import ContractError as ContractError
+from conformance.yamlfile import parse_yaml as parse_yaml
+from conformance.yamlfile import read_yaml as read_yaml
 
 PACKAGE: Final = Path(__file__).resolve().parent
-
-
-class ContractError(ValueError):
-    """Bad data: what is wrong, in which file and at which place, and what to do."""
-
-    def __init__(self, file: Path | str, at: str, message: str) -> None:
-        super().__init__(f"{file}: {at or '/'}: {message}")
-        self.file = str(file)
-        self.at = at
+FILES: Final = ("openapi.yaml", "contract.yaml")
+METHODS: Final = frozenset({"get", "put", "post", "delete", "patch"})
 
 
 def folders(specs: Sequence[Path] = ()) -> tuple[Path, ...]:
@@ -51,15 +47,18 @@ def folders(specs: Sequence[Path] = ()) -> tuple[Path, ...]:
 
 
 def providers(specs: Sequence[Path] = ()) -> tuple[str, ...]:
-    """The names of all providers that have a contract, in alphabetical order."""
-    return tuple(sorted({found.parent.name for folder in folders(specs) for found in folder.glob("*/contract.yaml")}))
+    """The names of all providers, in alphabetical order; a folder that lacks one of its files is told in `load`."""
+    return tuple(
+        sorted({found.parent.name for folder in folders(specs) for name in FILES for found in folder.glob(f"*/{name}")})
+    )
 
 
 def load(provider: str, specs: Sequence[Path] = ()) -> Contract:
     """The contract of a provider; a ContractError says what to mend where its folder is not in order."""
     for folder in folders(specs):
-        if (folder / provider / "contract.yaml").is_file():
-            files = (folder / provider / "openapi.yaml", folder / provider / "contract.yaml", _common(specs))
+        openapi, contract = (folder / provider / name for name in FILES)
+        if contract.is_file() or openapi.is_file():
+            files = (openapi, contract, _common(specs))
             return _loaded(provider, files, tuple(map(_stamp, files)))
     known = ", ".join(providers(specs)) or "none"
     raise ContractError("specs", f"/{provider}", f"no such provider; known are {known}; add one with --specs DIR")
@@ -83,50 +82,6 @@ def _loaded(provider: str, files: tuple[Path, Path, Path], stamps: tuple[tuple[i
     return _contract(provider, *files)
 
 
-class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML that a contract is written in: dates stay text, and a key that stands twice is an error."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-
-
-def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key, _ in node.value:
-        name = loader.construct_object(key, deep=True)
-        if name in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
-        seen.add(name)
-    loader.flatten_mapping(node)
-    return dict(loader.construct_pairs(node, deep=True))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-
-
-def read_yaml(path: Path) -> Any:
-    """The one value of a YAML file; a ContractError with line and column where it cannot be read."""
-    try:
-        return parse_yaml(path.read_text("utf-8"), path)
-    except OSError as error:
-        raise ContractError(path, "", f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ContractError(path, "", "is not UTF-8; save it as UTF-8") from None
-
-
-def parse_yaml(text: str, path: Path) -> Any:
-    """The one value of a YAML (or JSON) text that came from `path`."""
-    try:
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ContractError(path, place, f"is not YAML: {getattr(error, 'problem', None) or error}") from None
-
-
 @cache
 def _schema() -> dict[str, Any]:
     found: dict[str, Any] = json.loads((PACKAGE / "contract.schema.json").read_text("utf-8"))
@@ -147,6 +102,8 @@ def _contract(provider: str, at: Path, file: Path, common_file: Path) -> Contrac
     openapi = read_yaml(at)
     if not isinstance(openapi, dict):
         raise ContractError(at, "", "is no object; an OpenAPI document begins with `openapi: 3.x`")
+    if not str(openapi.get("openapi", "")).startswith("3."):
+        raise ContractError(at, "/openapi", f"is {openapi.get('openapi')!r}; expected OpenAPI 3.0 or 3.1")
     data = _conforming(file, _schema())
     common = _conforming(common_file, {"$defs": _schema()["$defs"], "$ref": "#/$defs/common"})
     if data["provider"] != provider:
@@ -158,13 +115,15 @@ def _contract(provider: str, at: Path, file: Path, common_file: Path) -> Contrac
 
 
 def _operation(openapi: Mapping[str, Any], data: Mapping[str, Any], at: Path) -> tuple[str, str, Mapping[str, Any]]:
-    paths = openapi.get("paths", {})
+    paths = openapi.get("paths")
     wanted = data.get("operation")
     found = [
         (method, path, operation)
-        for path, item in paths.items()
-        for method, operation in item.items()
-        if isinstance(operation, Mapping) and (f"{method} {path}" == wanted if wanted else "requestBody" in operation)
+        for path, item in (paths.items() if isinstance(paths, Mapping) else ())
+        for method, operation in (item.items() if isinstance(item, Mapping) else ())
+        if method in METHODS
+        and isinstance(operation, Mapping)
+        and (f"{method} {path}" == wanted if wanted else "requestBody" in operation)
     ]
     if len(found) != 1:
         told = f"`operation: {wanted}` of contract.yaml" if wanted else "the one operation with a request body"
@@ -177,13 +136,29 @@ def _pointer(*tokens: str) -> str:
     return "#" + "".join("/" + token.replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
-def _media(holder: Any, at: Path, pointer: str) -> tuple[Mapping[str, Any], str]:
-    content = holder.get("content", {}) if isinstance(holder, Mapping) else {}
-    schema = content.get("application/json", {}).get("schema")
+def _referred(openapi: Mapping[str, Any], holder: Any) -> Mapping[str, Any]:
+    """A request body or response, taken from `components` where it stands there; empty where it is no object."""
+    found = follow(openapi, str(holder["$ref"])) if isinstance(holder, Mapping) and "$ref" in holder else holder
+    return found if isinstance(found, Mapping) else {}
+
+
+def _media(openapi: Mapping[str, Any], holder: Any, at: Path, pointer: str) -> tuple[Mapping[str, Any], str]:
+    schema: Any = _referred(openapi, holder)
+    pointer = holder["$ref"] if schema is not holder and isinstance(holder, Mapping) else pointer
+    for name in ("content", "application/json", "schema"):
+        schema = schema.get(name) if isinstance(schema, Mapping) else None
     if not isinstance(schema, Mapping):
         raise ContractError(at, pointer, "has no schema under content/application~1json; expected one")
     ref = schema.get("$ref")
     return schema, str(ref) if ref else f"{pointer}/content/application~1json/schema"
+
+
+def _server(openapi: Mapping[str, Any], operation: Mapping[str, Any], at: Path) -> str:
+    servers = operation.get("servers") or openapi.get("servers") or [{"url": "/"}]
+    url = servers[0].get("url") if isinstance(servers, list) and isinstance(servers[0], Mapping) else None
+    if not isinstance(url, str):
+        raise ContractError(at, "/servers", "has no address in its first entry; expected a list with a `url`")
+    return url.rstrip("/")
 
 
 def _overlaid(schema: dict[str, Any], data: Mapping[str, Any], part: str) -> dict[str, Any]:
@@ -194,25 +169,26 @@ def _overlaid(schema: dict[str, Any], data: Mapping[str, Any], part: str) -> dic
 def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, Any], at: Path, file: Path) -> Contract:
     method, path, operation = _operation(openapi, data, at)
     root = _pointer("paths", path, method)
-    servers = operation.get("servers") or openapi.get("servers") or [{"url": "/"}]
-    printed_request, request_at = _media(operation["requestBody"], at, f"{root}/requestBody")
+    printed_request, request_at = _media(openapi, operation["requestBody"], at, f"{root}/requestBody")
     request = _overlaid(json_schema(openapi, printed_request, request_at), data, "request")
-    responses = {str(status).replace("x", "X"): value for status, value in operation.get("responses", {}).items()}
+    told = operation.get("responses")
+    listed = told.items() if isinstance(told, Mapping) else ()
+    responses = {str(status).replace("x", "X"): value for status, value in listed}
     if "200" not in responses:
         raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
-    printed_response, response_at = _media(responses["200"], at, f"{root}/responses/200")
+    printed_response, response_at = _media(openapi, responses["200"], at, f"{root}/responses/200")
     response = _overlaid(json_schema(openapi, printed_response, response_at), data, "response")
     errors = {
         status: (json_schema(openapi, schema, where), where)
         for status, value in responses.items()
-        if (status[:1] in "45" or status == "default") and isinstance(value, Mapping) and value.get("content")
-        for schema, where in [_media(value, at, f"{root}/responses/{status}")]
+        if (status[:1] in "45" or status == "default") and _referred(openapi, value).get("content")
+        for schema, where in [_media(openapi, value, at, f"{root}/responses/{status}")]
     }
+    for schema, where in ((request, request_at), (response, response_at), *errors.values()):
+        sound(schema, where)
     parameters = _parameters(request, request_at)
-    for place, row in enumerate(data.get("limits", ())):
-        if limits.top(row["parameter"]) not in parameters:
-            message = f"{row['parameter']!r} is no parameter of openapi.yaml; expected one of {', '.join(parameters)}"
-            raise ContractError(file, f"/limits/{place}/parameter", message)
+    for where, message in mistakes(data, common, openapi, parameters):
+        raise ContractError(file, where, message)
     chunk = data.get("chunk") or {"level": "SHOULD", "layer": "ecosystem"}
     contract = Contract(
         provider=data["provider"],
@@ -221,7 +197,7 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
         document=data["document"]["file"],
         sha256=hashlib.sha256(dumps([openapi, data, common]).encode()).hexdigest(),
         openapi=openapi,
-        server=str(servers[0]["url"]).rstrip("/"),
+        server=_server(openapi, operation, at),
         path=path,
         method=method.upper(),
         operation_at=root,
@@ -323,13 +299,7 @@ def _requirements(
     file: Path,
 ) -> tuple[Requirement, ...]:
     """Own rows, common rows that hold here, and derived rows as adjusted; an id stands once, the own row winning."""
-    rows: dict[str, Requirement] = {}
-    for place, told in enumerate(data.get("requirements", ())):
-        row = _row(told)
-        if row.id in rows:
-            raise ContractError(file, f"/requirements/{place}/id", f"{row.id!r} stands twice; give each row its own id")
-        _known(row, file, f"/requirements/{place}/check")
-        rows[row.id] = row
+    rows = {told["id"]: _row(told) for told in data.get("requirements", ())}
     shared: list[Requirement] = []
     dropped = data.get("without", {})
     for told in common.get("requirements", ()):
@@ -357,13 +327,6 @@ def _row(row: Mapping[str, Any]) -> Requirement:
         row.get("params", {}),
         row.get("since", ""),
     )
-
-
-def _known(row: Requirement, file: Path, at: str) -> None:
-    from conformance.catalogue import load as catalogue
-
-    if row.check not in catalogue():
-        raise ContractError(file, at, f"there is no check {row.check!r}; `conformance list --checks` names them all")
 
 
 def _glob(pattern: str) -> str:

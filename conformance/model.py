@@ -260,11 +260,6 @@ class Contract:
     def limit(self, parameter: str) -> Limit | None:
         return self._by_parameter.get(parameter)
 
-    def error(self, status: int) -> str:
-        """The documented response for an error status: its own, that of its class, `default`, or none (empty)."""
-        names = (str(status), f"{status // 100}XX", "default")
-        return next((name for name in names if name in self.errors), "")
-
     def default(self, parameter: str) -> Any:
         found = self.parameters.get(parameter)
         return None if found is None or found.default is MISSING else found.default

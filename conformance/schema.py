@@ -107,6 +107,12 @@ def sound(schema: Mapping[str, Any], at: str) -> None:
         raise SchemaError(at + place, f"is no JSON Schema: {error.message[:200]}")
 
 
+def error_entry(contract: Contract, status: int) -> str:
+    """The documented response for an error status: its own, that of its class, `default`, or none (empty)."""
+    names = (str(status), f"{status // 100}XX", "default")
+    return next((name for name in names if name in contract.errors), "")
+
+
 def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """The alternatives of a union, nested ones too, null left out; the schema itself where it is no union."""
     for word in ("anyOf", "oneOf"):

@@ -123,6 +123,11 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
             raise SettingsError(f"--{key.replace('_', '-')} is {told[key]}; expected a number above 0")
     if told["profile"] not in PROFILES:
         raise SettingsError(f"--profile is {told['profile']!r}; expected one of {', '.join(PROFILES)}")
+    for path in map(Path, told["specs"] or ()):
+        if not path.is_dir():
+            raise SettingsError(f"--specs {path} is no folder; give one that holds a folder for each provider")
+        if (path / "contract.yaml").is_file():
+            raise SettingsError(f"--specs {path} is a provider's own folder; give the one above it, {path.parent}")
     name = told["name"] or ""
     if name and not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
         raise SettingsError(

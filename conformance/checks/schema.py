@@ -11,7 +11,7 @@ from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import choice, completion, error, example, plain, stream
 from conformance.exchange import Exchange
 from conformance.model import Held, Violation
-from conformance.schema import validator
+from conformance.schema import error_entry, validator
 from conformance.strictjson import dumps
 
 Place = tuple[str, Any]
@@ -178,5 +178,5 @@ def error_field_conforms(x: Exchange, terms: Terms) -> Findings:
 
     Fix: send every refusal through the one function that builds the documented error body.
     """
-    if x.status is not None and terms["status"] in {str(x.status), terms.contract.error(x.status)}:
+    if x.status is not None and terms["status"] in {str(x.status), error_entry(terms.contract, x.status)}:
         yield from _conforms(x, terms)

@@ -21,6 +21,7 @@ from conformance.reference.oddity import Oddity
 from conformance.reference.settings import Settings
 from conformance.reference.wish import Prompt, Wish, read
 from conformance.reference.writing import Order, Step, Written, score, write
+from conformance.schema import error_entry
 
 MOST_CANDIDATES: Final = 4096
 UNLIMITED: Final = 256
@@ -136,7 +137,7 @@ def _truncates(call: Call) -> bool:
 
 def _refuse(call: Call, refusal: Refusal) -> Response:
     contract = call.reference.contract
-    schema = contract.errors.get(contract.error(refusal.status), ENVELOPE)
+    schema = contract.errors.get(error_entry(contract, refusal.status), ENVELOPE)
     document = call.bend(Stage.ERROR, complaint(schema, refusal))
     headers = (("content-type", "application/json"), *refusal.headers, *_common(call))
     return Response(refusal.status, headers, (Portion(_json(document)),))

@@ -1,0 +1,64 @@
+"""YAML as contracts are written in: dates stay text, no key stands twice, and an error names file, line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class ContractError(ValueError):
+    """Bad data: what is wrong, in which file and at which place, and what to do."""
+
+    def __init__(self, file: Path | str, at: str, message: str) -> None:
+        super().__init__(f"{file}: {at or '/'}: {message}")
+        self.file = str(file)
+        self.at = at
+
+
+class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
+    """Safe, and stricter."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise yaml.constructor.ConstructorError(None, None, "a key is no name but a list or map", key.start_mark)
+        name = loader.construct_object(key, deep=True)
+        if name in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
+        seen.add(name)
+    loader.flatten_mapping(node)
+    return dict(loader.construct_pairs(node, deep=True))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def read_yaml(path: Path) -> Any:
+    """The one value of a YAML file; a ContractError with line and column where it cannot be read."""
+    try:
+        return parse_yaml(path.read_text("utf-8"), path)
+    except OSError as error:
+        raise ContractError(path, "", f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ContractError(path, "", "is not UTF-8; save it as UTF-8") from None
+
+
+def parse_yaml(text: str, path: Path) -> Any:
+    """The one value of a YAML (or JSON) text that came from `path`."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        told = getattr(error, "problem", None) or (error if str(error) else "nested beyond reason")
+        raise ContractError(path, place, f"is not YAML: {told}") from None
