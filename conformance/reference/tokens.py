@@ -28,10 +28,14 @@ only even still also but or so if because until since more most less very almost
 """
 _PIECES: Final = tuple(
     [" " + word for word in _WORDS.split()]
-    + ["The", "And", "Once", "Then", "When", "In", "It", "So", "\n\n", "  ", "...", "://", "().", '":', '",']
+    + ["The", "And", "Once", "Then", "When", "In", "It", "So", "\n\n", "  ", "...", "://", "()."]
+    + ['{"', '": "', '": ', '", "', '"}', "answer", "value", "name", "text", "type"]
     + [f" {number}" for number in range(100)]
 )
-_WORD: Final = re.compile(r" ?[A-Za-z]+| [0-9]{1,2}(?![0-9])|\n\n|\.\.\.|.", re.DOTALL)
+_WORD: Final = re.compile(
+    r"""[ ]?[A-Za-z]+ | [ ][0-9]{1,2}(?![0-9]) | \n\n | \.\.\. | \{" | ":[ ]"? | ",[ ]" | "\} | .""",
+    re.DOTALL | re.VERBOSE,
+)
 
 FIRST_BYTE: Final = len(_PIECES)
 EOS: Final = 50256

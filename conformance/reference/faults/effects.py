@@ -114,7 +114,12 @@ def top_p_is_turned_round(wish: Wish, call: Call) -> Wish:
     return sampled(wish, top_p=1 - wish.sampling.top_p)
 
 
-@fault(Stage.WISH, "narrow_sampling_is_greedy", needs=("top_k",), variants=BOTH, also=("parameter_spreads_texts",))
+@fault(
+    Stage.WISH,
+    "filter_bounds_the_choice",
+    needs=("top_k",),
+    also=("parameter_spreads_texts", "narrow_sampling_is_greedy"),
+)
 def top_k_is_ignored(wish: Wish, call: Call) -> Wish:
     """top_k has no effect."""
     return sampled(wish, top_k=0)
@@ -219,7 +224,7 @@ def end_is_not_ignored(wish: Wish, call: Call) -> Wish:
 
 
 def _ends(wish: Wish) -> dict[int, float]:
-    return {EOS: 9.0} if wish.sampling.ignore_end else {}
+    return {EOS: 14.0} if wish.sampling.ignore_end else {}
 
 
 @fault(Stage.WISH, "penalty_reduces_repetition", each=("presence_penalty", "frequency_penalty", "repetition_penalty"))
