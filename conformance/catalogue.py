@@ -56,7 +56,7 @@ class Terms:
         found = self.readings.get(case.content)
         if found is None:
             body = case.body
-            defaults = {name: self.contract.default(name) for name in self.contract.parameters}
+            defaults = self.contract.defaults
             found = Asked(body if isinstance(body, Mapping) else {}, defaults)
             self.readings[case.content] = found
         return found

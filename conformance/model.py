@@ -210,12 +210,8 @@ class Parameter:
 
 def _types(schema: Mapping[str, Any]) -> set[str]:
     told = schema.get("type", ())
-    found = {told} if isinstance(told, str) else set(told)
-    for word in ("anyOf", "oneOf", "allOf"):
-        for branch in schema.get(word, ()):
-            if isinstance(branch, Mapping):
-                found |= _types(branch)
-    return found
+    inside = (branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word, ()))
+    return {told} if isinstance(told, str) else set(told).union(*map(_types, inside))
 
 
 @dataclass(frozen=True)
@@ -261,8 +257,12 @@ class Contract:
         return self._by_parameter.get(parameter)
 
     def default(self, parameter: str) -> Any:
-        found = self.parameters.get(parameter)
-        return None if found is None or found.default is MISSING else found.default
+        return self.defaults.get(parameter)
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """What each parameter counts as where it is absent or null."""
+        return {name: None if one.default is MISSING else one.default for name, one in self.parameters.items()}
 
     @cached_property
     def _by_check(self) -> dict[str, Requirement]:

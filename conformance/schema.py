@@ -259,7 +259,7 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
     """Whether a body holds what the combination names."""
     if any(body.get(name) is None for name in combination.given):
         return False
-    asked = Asked(body, {name: contract.default(name) for name in contract.parameters})
+    asked = Asked(body, contract.defaults)
     for name, wanted in combination.where.items():
         if asked.get(name) not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
             return False

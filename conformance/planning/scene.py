@@ -54,7 +54,7 @@ class Scene:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        return {name: self.contract.default(name) for name in self.contract.parameters}
+        return self.contract.defaults
 
     @cached_property
     def bare(self) -> dict[str, Any]:

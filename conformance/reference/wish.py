@@ -53,7 +53,7 @@ def documented(contract: Contract, body: Any) -> Asked:
     """The members that the contract names, under its defaults; the rest might as well not be there."""
     told = body if isinstance(body, Mapping) else {}
     kept = {name: value for name, value in told.items() if name in contract.parameters}
-    return Asked(kept, {name: contract.default(name) for name in contract.parameters})
+    return Asked(kept, contract.defaults)
 
 
 def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str, ...]) -> Wish:

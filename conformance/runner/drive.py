@@ -142,7 +142,7 @@ class _Trip:
     async def make(self, patience: Patience, pace: Pace, seed: int) -> None:
         """The whole conversation: the plan's waves, then what verdicts are in doubt about."""
         self._recall()
-        defaults = {name: self.contract.default(name) for name in self.contract.parameters}
+        defaults = self.contract.defaults
         async with Sender(
             self.target,
             self.account,
