@@ -2,8 +2,8 @@
 
     python bench/overhead.py [PROVIDER] [PROFILE]
 
-The reference is served by another process, so that its own work is not counted. Start-up is measured as a run whose
-budget ends after one request.
+The reference is served by another process, so that its own work is not counted. Start-up is what importing everything
+that a run needs costs.
 """
 
 import os
@@ -17,10 +17,17 @@ from pathlib import Path
 SUITE = [sys.executable, "-m", "conformance"]
 
 
-def cpu(arguments, out):
-    """User and system seconds of one command."""
+IMPORTS = (
+    "import conformance.cli.judge, conformance.launch, conformance.planning.samples, conformance.plugin,"
+    " conformance.report.page, conformance.runner, pytest, pytest_html, schemathesis;"
+    " from conformance.catalogue import load; load()"
+)
+
+
+def cpu(command):
+    """User and system seconds of one command, and the number of requests that it tells of."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended = subprocess.run([*SUITE, "run", *arguments, "--out", out], capture_output=True, text=True, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     found = re.search(r"([\d,]+) requests", ended.stdout)
@@ -38,8 +45,8 @@ def main():
         os.environ["CONFORMANCE_API_KEY"] = (re.search(r"key[ :=]+(\S+)", line) or [0, "conformance"])[1]
         with tempfile.TemporaryDirectory() as folder:
             common = [provider, "--base-url", url, "--model", "reference", "--profile", profile]
-            start, _ = cpu([*common, "--max-requests", "1"], str(Path(folder, "start")))
-            whole, count = cpu(common, str(Path(folder, "whole")))
+            start, _ = cpu([sys.executable, "-c", IMPORTS])
+            whole, count = cpu([*SUITE, "run", *common, "--out", str(Path(folder, "whole"))])
         print(f"{provider} {profile}: {count} exchanges, {whole:.2f} s CPU, {start:.2f} s of it start-up")
         print(f"{1000 * (whole - start) / max(count - 1, 1):.2f} ms CPU per exchange (the bar: 4 ms)")
     finally:

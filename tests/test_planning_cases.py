@@ -1,0 +1,305 @@
+"""Single cases: values, edges, invalids beside their controls, protocol, and rows that cover combinations."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations, product
+
+import pytest
+from planned import PROVIDERS, bodies, contract, plan
+
+from conformance import planning
+from conformance.examples import contract as small
+from conformance.limits import top
+from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
+from conformance.planning.arrays import coverage, rows
+from conformance.planning.dimensions import Dimension, dimensions
+from conformance.planning.edges import beyond, ends, open_ends
+from conformance.planning.scene import Scene
+from conformance.planning.values import inside, level, specimens
+from conformance.schema import complaints, validity
+from conformance.strictjson import MISSING
+
+FULL = [plan(provider, "full") for provider in PROVIDERS]
+
+
+def invalid(found):
+    return [case for case in found.cases if case.origin == "invalid"]
+
+
+def controls(found, kind="refuse"):
+    """The control of each group, by key."""
+    parts = [(part, case) for case in found.cases for part in case.groups if part.kind == kind]
+    return {part.key: case for part, case in parts if part.role == "control"}
+
+
+def changed(case, control):
+    """The members in which an invalid request differs from its control."""
+    names = {*case.body, *control.body}
+    return {name for name in names if case.body.get(name, MISSING) != control.body.get(name, MISSING)}
+
+
+def key_of(case, kind="refuse"):
+    return next(part.key for part in case.groups if part.kind == kind)
+
+
+class TestInvalids:
+    @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
+    def test_each_is_invalid_and_its_control_is_not(self, found):
+        known = controls(found)
+        for case in invalid(found):
+            assert validity(found.contract, case.body) is Validity.INVALID
+            assert validity(found.contract, known[key_of(case)].body) is not Validity.INVALID
+
+    @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
+    def test_each_differs_from_its_control_in_one_member_or_in_members_that_clash(self, found):
+        clashes = {rule.id: rule for rule in found.contract.combinations}
+        known = controls(found)
+        for case in invalid(found):
+            odd, (row,) = changed(case, known[key_of(case)]), case.breaks
+            assert odd == clashes[row].example.keys() if row in clashes else len(odd) == 1, case.id
+
+    @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
+    def test_each_breaks_the_rule_that_it_names_and_no_other(self, found):
+        """What the schema complains of, and which limits are passed, all belong to the one member and keyword."""
+        rows, known = found.scene.rows, controls(found)
+        for case in invalid(found):
+            told = rows[case.breaks[0]].params
+            if "combination" in told:
+                continue
+            name = top(str(told["parameter"]))
+            passed = [limit.parameter for limit in found.contract.limits if limit.binding and outside(limit, case.body)]
+            before = complained(found.contract, known[key_of(case)].body)
+            assert {top(one) for one in passed} <= {name}, case.id
+            assert complained(found.contract, case.body) - before <= {name}, case.id
+            if told["keyword"] in {"type", "coercion", "enum", "nullable"}:
+                assert name not in passed, case.id
+
+    @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
+    def test_every_row_that_demands_a_refusal_has_its_case(self, found):
+        broken = {row for case in invalid(found) for row in case.breaks}
+        rows = [row for row in found.contract.requirements if row.check == "invalid_is_refused" and row.level != "MAY"]
+        assert {row.id for row in rows if row.id.startswith("request.")} <= broken
+
+    def test_full_sends_the_first_of_each_row_on_both_channels(self):
+        parts = [part for case in invalid(plan("openai", "full")) for part in case.groups if part.kind == "channel"]
+        channels = Counter(part.role for part in parts)
+        assert channels["plain"] == channels["stream"] > 30
+
+    def test_gate_takes_the_channels_in_turn(self):
+        streamed = Counter(case.body.get("stream") is True for case in invalid(plan("openai")))
+        assert streamed[True] > 10
+        assert streamed[False] > 10
+
+    def test_kinds_of_numbers_rotate_over_the_parameters(self):
+        keys = [key_of(case) for case in invalid(plan("openai", "full"))]
+        words = {key.partition(" ")[2].removesuffix(", streamed") for key in keys}
+        assert {"digits in quotes", "a boolean", "a fraction", "an object", "2^63", "1e308"} <= words
+
+    def test_an_invalid_request_that_is_accepted_is_cheap(self):
+        for found in FULL:
+            limits = [case.body.get("max_tokens") for case in invalid(found)]
+            assert max(limit for limit in limits if isinstance(limit, int) and abs(limit) < 2**31) <= 5
+
+
+def complained(known, body):
+    """The members that the printed schema complains of."""
+    found = complaints(known.request, body)
+    return {at.split("/")[1] for at, message in found if "is a required property" not in message}
+
+
+def outside(limit, body):
+    name = top(limit.parameter)
+    value = body.get(name)
+    if limit.parameter.endswith("[]"):
+        value = [len(value)] if isinstance(value, list) else []
+    elif limit.parameter.endswith(".*"):
+        value = list(value.values()) if isinstance(value, dict) else []
+    else:
+        value = [value]
+    numbers = [one for one in value if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    return any(limit.place(number) is Validity.INVALID for number in numbers)
+
+
+class TestSingles:
+    @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
+    def test_full_sends_each_value_of_each_dimension_alone(self, found):
+        alone = bodies(case for case in found.cases if case.origin in {"value", "base", "relation"})
+        scene = replace(found.scene, known=found.known)
+        for one in dimensions(scene):
+            for value in one.levels:
+                assert scene.body(value.patch) in alone, value.label
+
+    def test_gate_sends_one_value_of_each_shown_dimension_alone(self):
+        base = plan("openai").scene.base
+        alone = bodies(case for case in plan("openai").cases if case.origin == "value")
+        odd = [frozenset(name for name in {*body, *base} if body.get(name) != base.get(name)) for body in alone]
+        for name in ("n", "echo", "logprobs", "suffix", "prompt"):
+            assert frozenset({name}) in odd
+
+    @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
+    def test_a_value_that_may_be_blamed_is_valid_and_has_a_control(self, found):
+        known = controls(found, "accept")
+        for case in found.cases:
+            for part in case.groups:
+                if (part.kind, part.role) == ("accept", "probe"):
+                    assert part.key in known
+                    assert case.validity is Validity.VALID, part.key
+
+    def test_many_choices_are_asked_for_once_each_and_one_token_long(self):
+        sent = [body for body in bodies(plan("openai", "full").cases) if body.get("n") in (127, 128)]
+        assert sorted((body["n"], body["max_tokens"]) for body in sent) == [(127, 1), (128, 1)]
+
+    def test_no_limit_of_tokens_is_streamed_and_hung_up_on(self):
+        for provider in ("nebius", "novita", "interactive"):
+            sent = [case for case in plan(provider, "full").cases if case.validity is not Validity.INVALID]
+            free = [case for case in sent if isinstance(case.body, dict) and case.body.get("max_tokens") is None]
+            assert free
+            assert all(case.hang_up_after and case.body["stream"] for case in free), provider
+
+    def test_a_field_that_the_contract_accepts_unseen_is_sent(self):
+        keys = [part.key for case in plan("nebius").cases for part in case.groups if part.kind == "accept"]
+        assert any(key.startswith("request.unknown.accepts") for key in keys)
+
+
+class TestEdges:
+    LIMIT = Limit("temperature", 0, 2, Edge.CLOSED, Edge.UNSPECIFIED)
+
+    def test_a_closed_end_and_a_step_inside_of_each_are_values(self):
+        scene = Scene(contract("openai"), "m")
+        assert [one.value for one in ends(scene, self.LIMIT)] == [0, 0.01, 1.99]
+
+    def test_an_end_left_open_is_observed_and_neither_accepted_nor_refused(self):
+        assert [one.value for one in open_ends(self.LIMIT)] == [2]
+        assert list(beyond(Scene(contract("openai"), "m"), self.LIMIT, "maximum")) == [2.01, 1002]
+
+    def test_a_strict_end_is_outside_itself(self):
+        scene, strict = Scene(contract("openai"), "m"), Limit("top_p", 0, 1, Edge.OPEN, Edge.OPEN)
+        assert list(beyond(scene, strict, "minimum"))[:2] == [0, -0.01]
+
+    def test_the_count_of_a_list_and_the_values_of_a_map_have_edges(self):
+        scene = Scene(contract("openai"), "m")
+        lists = [one.value for one in ends(scene, Limit("stop[]", 1, 4))]
+        assert [len(one) for one in lists] == [1, 2, 4, 3]
+        assert next(ends(scene, Limit("logit_bias.*", -100, 100))).value == {"100": -100}
+
+    def test_full_tries_every_closed_end_of_every_documented_range(self):
+        found = plan("openai", "full")
+        sent = {(name, repr(value)) for body in bodies(found.cases) for name, value in body.items()}
+        for limit in found.contract.limits:
+            for one in ends(found.scene, limit) if limit.binding else ():
+                ((name, value),) = one.patch.items()
+                assert (name, repr(value)) in sent, one.label
+
+
+class TestValues:
+    def parameter(self, schema, **more):
+        whole = replace(small(), parameters={"x": Parameter("x", schema, False, True, MISSING, Source("#"))}, **more)
+        return [one.value for one in specimens(whole, "x")]
+
+    def test_a_parameter_that_nobody_knows_gets_values_from_its_schema(self):
+        assert self.parameter({"type": "boolean"}) == [True, False]
+        assert self.parameter({"enum": ["a", None, "b"]}) == ["a", "b"]
+        assert self.parameter({"type": ["string", "null"]}) == ["x"]
+        union = {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "string"}}]}
+        assert self.parameter(union) == [1, []]
+        assert self.parameter({"type": "array", "items": {"type": "number"}, "minItems": 2}) == [[1, 1]]
+        assert self.parameter({"type": "object", "additionalProperties": {"type": "string"}}) == [{"1": "x"}]
+        told = {"type": "object", "required": ["a"], "properties": {"a": {"const": 3}, "b": {"type": "string"}}}
+        assert self.parameter(told) == [{"a": 3}]
+
+    def test_its_limits_hold(self):
+        assert self.parameter({"type": "integer"}, limits=(Limit("x", 40, 50),)) == [45]
+
+    def test_the_examples_of_the_contract_come_first(self):
+        assert self.parameter({"type": "string"}, examples={"x": ("blue", "red")}) == ["blue", "red"]
+
+    def test_numbers_are_looked_for_where_they_are_surely_allowed(self):
+        assert inside(None, (7,)) == 7
+        assert inside(Limit("x", 0, 1, Edge.OPEN, Edge.OPEN), (0, 1)) == 0.5
+        assert inside(Limit("x", 0), (-1,)) is None
+
+    def test_a_level_tells_values_apart_by_type(self):
+        assert level("n", 1).holds({"n": 1})
+        assert not level("n", 1).holds({"n": True})
+        assert not level("n", 1).holds({"n": 1.0})
+        assert level("n", MISSING).holds({})
+
+    def test_a_sixth_parameter_is_planned_from_its_schema_alone(self):
+        known = contract("nebius")
+        shape = {"type": "string", "enum": ["calm", "wild"]}
+        request = {**known.request, "properties": {**known.request["properties"], "mood": shape}}
+        more = {**known.parameters, "mood": Parameter("mood", shape, False, False, MISSING, Source("#"))}
+        wider = replace(known, request=request, parameters=more)
+        found = planning.plan(wider, model="m", profile="full")
+        moods = Counter(body.get("mood") for body in bodies(found.cases))
+        assert moods["calm"] >= 10
+        assert found.drawn_parameters["mood"] >= 10
+        assert found.coverage(3).share == 1
+
+
+class TestArrays:
+    LEVELS = tuple(Dimension(name, tuple(level(name, value) for value in values)) for name, values in {
+        "echo": (MISSING, True), "n": (MISSING, 2, 3), "logprobs": (MISSING, 0, 1, 5), "seed": (MISSING, 7),
+        "best_of": (MISSING, 3),
+    }.items())  # fmt: skip
+
+    def scene(self, *rules):
+        return Scene(replace(contract("openai"), combinations=rules), "m")
+
+    @pytest.mark.parametrize("strength", [2, 3])
+    def test_every_combination_of_levels_occurs_in_some_row(self, strength):
+        found = rows(self.scene(), self.LEVELS, strength)
+        sizes = [range(len(one.levels)) for one in self.LEVELS]
+        for places in combinations(range(len(sizes)), strength):
+            for wanted in product(*(sizes[place] for place in places)):
+                assert any(tuple(row[place] for place in places) == wanted for row in found)
+
+    def test_rows_are_far_fewer_than_all_combinations(self):
+        assert len(rows(self.scene(), self.LEVELS, 2)) <= 15
+
+    def test_members_that_do_not_go_together_are_in_no_row(self):
+        rule = Combination("r", Validity.INVALID, given=("best_of", "n"), compare=("best_of", "eq", "n"))
+        found = rows(self.scene(rule), self.LEVELS, 3)
+        assert not [row for row in found if (row[1], row[4]) == (2, 1)]
+        assert [row for row in found if (row[1], row[4]) == (1, 1)]
+
+    def test_what_the_contract_leaves_open_is_combined_until_the_target_refuses_it(self):
+        rule = Combination("r", Validity.UNSPECIFIED, where={"echo": True}, given=("logprobs",))
+        scene = self.scene(rule)
+        assert [row for row in rows(scene, self.LEVELS, 2) if row[0] == 1 and row[2]]
+        scene.known.refused["r"] = {"echo": True, "logprobs": 1}
+        assert not [row for row in rows(scene, self.LEVELS, 2) if row[0] == 1 and row[2]]
+
+    def test_rows_that_were_sent_already_are_not_sent_again(self):
+        first = rows(self.scene(), self.LEVELS, 2)
+        assert rows(self.scene(), self.LEVELS, 2, first) == []
+
+    def test_coverage_names_what_is_missed(self):
+        found = coverage(self.scene(), self.LEVELS[:2], [{"echo": True, "n": 2}, {}], 2)
+        assert (found.met, found.of) == (2, 6)
+        assert "echo=true + n=3" in found.missed
+
+
+class TestProtocol:
+    def test_each_row_of_the_protocol_has_its_case(self):
+        found = plan("openai", "full")
+        rows = [row for row in found.contract.requirements if row.id.split(".")[0] in {"protocol", "auth"}]
+        broken = {row for case in found.cases for row in case.breaks}
+        assert {row.id for row in rows if row.check == "invalid_is_refused"} <= broken
+
+    def test_wrong_syntax_is_wrong_and_nothing_else_is(self):
+        wrong = [case for case in plan("openai", "full").cases if case.origin == "protocol" and case.breaks]
+        told = {case.breaks[0]: case for case in wrong}
+        assert told["protocol.malformed-json"].body is MISSING
+        assert told["protocol.empty-body"].content == b""
+        assert told["protocol.wrong-method"].method == "GET"
+        assert told["protocol.no-content-type"].headers == ()
+        assert b"NaN" in told["protocol.not-a-number"].content
+        with pytest.raises(UnicodeDecodeError):
+            told["protocol.invalid-utf8"].content.decode()
+
+    def test_no_case_ever_holds_a_key(self):
+        for case in plan("openai", "full").cases:
+            assert not [name for name, _ in case.headers if name.lower() == "authorization"]
+        used = {case.credential for case in plan("openai", "full").cases}
+        assert used == set(Credential)

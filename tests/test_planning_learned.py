@@ -1,0 +1,206 @@
+"""What replies teach, what is made of it, and what a budget buys."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planned import PROVIDERS, TEXT, contract, journey, plan
+
+from conformance.budget import Budget, Cost
+from conformance.examples import choice, completion, error, logprobs, plain
+from conformance.exchange import Exchange
+from conformance.model import Membership, RequestCase, Requirement, Validity
+from conformance.planning.bundle import Bundle, Sent
+from conformance.planning.known import Known
+from conformance.planning.learned import TABLE, pieces
+from conformance.planning.scene import Scene, identity
+from conformance.planning.selection import Choice, Purse, choose
+from conformance.planning.serving import Serving, cost, must
+from conformance.strictjson import dumps
+
+
+def accept(row, label, role, body, status=200):
+    groups = (Membership("accept", f"{row} {label}", role),)
+    made = plain(completion(choice()), body) if status == 200 else error(status=status)
+    case = RequestCase("x", dumps(body).encode(), "value", groups=groups)
+    return Exchange(case, made.attempts)
+
+
+class TestKnown:
+    def test_a_value_that_is_refused_alone_is_refused(self):
+        known = Known()
+        known.learn([accept("request.suffix.accepts", "suffix", "probe", {"suffix": "x", "n": 1}, 400)])
+        assert known.refused == {"suffix": {"suffix": "x"}}
+        assert known.spoils({"suffix": "x", "echo": True})
+        assert not known.spoils({"suffix": "y"})
+
+    def test_a_value_that_is_refused_in_company_is_suspect(self):
+        known = Known()
+        known.learn([accept("request.n.accepts", "n=2", "joint", {"n": 2}, 400)])
+        assert (known.suspect, known.refused) == ({"n=2"}, {})
+        known.learn([accept("request.n.accepts", "n=2", "joint", {"n": 2})])
+        assert known.suspect == set()
+
+    @pytest.mark.parametrize("status", [401, 403, 408, 429])
+    def test_an_answer_that_is_no_refusal_teaches_nothing(self, status):
+        known = Known()
+        known.learn([accept("request.n.accepts", "n=2", "probe", {"n": 2}, status)])
+        assert not known.refused
+
+    def test_a_server_error_keeps_a_value_out_as_well(self):
+        known = Known()
+        known.learn([accept("request.n.accepts", "n=2", "probe", {"n": 2}, 500)])
+        assert "n=2" in known.refused
+
+    @pytest.mark.parametrize(
+        ("message", "length"),
+        [
+            ("This model's maximum context length is 4097 tokens, however you requested 9000004", 4097),
+            ("max_tokens too large: the context holds 8192", 8192),
+            ("no", None),
+        ],
+    )
+    def test_the_context_is_read_from_a_refusal(self, message, length):
+        known, groups = Known(), (Membership("overflow", "x", "probe"),)
+        known.learn([Exchange(RequestCase("x", b"{}", "relation", groups=groups), error(message).attempts)])
+        assert known.context() == length
+
+
+class TestStops:
+    def test_both_sequences_occur_and_the_second_one_later(self):
+        early, late = pieces(TEXT)
+        assert -1 < TEXT.find(early) < TEXT.find(late)
+
+    def test_each_spans_the_beginning_of_a_word(self):
+        assert all(" " in piece.strip("x") and piece.strip() for piece in pieces(TEXT))
+
+    @given(st.text())
+    def test_any_text_gives_sequences_that_occur_in_it_or_none(self, text):
+        found = pieces(text)
+        assert found is None or all(piece in text and piece.strip() for piece in found)
+
+    @pytest.mark.parametrize("text", ["", "      ", "abc"])
+    def test_a_text_with_nothing_to_cut_is_left(self, text):
+        assert pieces(text) is None
+
+    def test_a_stop_is_cut_out_plain_and_streamed(self):
+        cuts = [case for wave in journey("openai") for case in wave.cases if case.origin == "cut"]
+        assert {case.body.get("stream") for case in cuts} == {None, True}
+
+    def test_a_model_that_says_nothing_gives_no_cut(self):
+        silent = lambda case: plain(completion(choice("")), case.content)  # noqa: E731
+        assert not [case for wave in journey("openai", silent) for case in wave.cases if case.origin == "cut"]
+
+
+class TestBans:
+    def spelling(self, case):
+        """A target that tells how each id is spelled, and whose text has the token 42."""
+        body = case.body if isinstance(case.body, dict) else {}
+        if case.validity is Validity.INVALID:
+            return error()
+        prompt = body.get("prompt")
+        if isinstance(prompt, list) and len(prompt) == TABLE:
+            tokens = [f"<{number}>" for number in range(TABLE)] + [" next"]
+        else:
+            tokens = [" a", "<42>", " b"]
+        lists = logprobs(tokens) if body.get("logprobs") is not None else None
+        return plain(completion(choice("".join(tokens), logprobs=lists)), case.content)
+
+    def test_a_token_that_comes_by_itself_is_forced_and_banned_by_its_id(self):
+        waves = journey("openai", self.spelling, "full")
+        bans = [(part.role, case.body) for wave in waves for case in wave.cases for part in case.groups
+                if part.kind == "ban"]  # fmt: skip
+        told = {role: body.get("logit_bias") for role, body in bans}
+        assert told == {"without": None, "forced": {"42": 100}, "with": {"42": -100}}
+
+    def test_without_a_spelling_nothing_is_claimed(self):
+        roles = {part.role for wave in journey("openai", profile="full") for case in wave.cases for part in case.groups
+                 if part.kind == "ban"}  # fmt: skip
+        assert roles == {"without"}
+
+
+class TestSharing:
+    def case(self, body, *groups):
+        return Scene(contract("openai"), "m").case("relation", body, *groups)
+
+    def test_bundles_that_want_the_same_request_share_it(self):
+        one, other = (Membership(kind, "k", "without") for kind in ("echo", "logprobs"))
+        body = {"model": "m", "prompt": "p"}
+        (case,) = Sent().assemble([Bundle("values", 1, (self.case(body, part),)) for part in (one, other)])
+        assert case.groups == (one, other)
+
+    def test_a_copy_is_another_exchange(self):
+        body = {"model": "m", "prompt": "p"}
+        cases = Sent().assemble([Bundle("values", 1, (self.case(body), self.case(body)), (0, 1))])
+        assert len({case.id for case in cases}) == 2
+        assert len({case.content for case in cases}) == 1
+
+    def test_a_request_of_an_earlier_wave_is_sent_again_under_a_new_id(self):
+        sent, bundle = Sent(), Bundle("values", 1, (self.case({"model": "m", "prompt": "p"}),))
+        first, second = sent.assemble([bundle]), sent.assemble([bundle])
+        assert first[0].id != second[0].id
+
+    def test_identity_is_everything_that_goes_over_the_wire(self):
+        case = self.case({"model": "m", "prompt": "p"})
+        changes = [{"method": "GET"}, {"headers": ()}, {"hang_up_after": 1}, {"content": b"{}"}]
+        from dataclasses import replace
+
+        assert len({identity(replace(case, **change)) for change in [{}, *changes]}) == len(changes) + 1
+
+
+class TestSelection:
+    CONTRACT = contract("openai")
+
+    def bundle(self, number, rank=3, *rows, tokens=1):
+        body = {"model": "m", "prompt": f"p{number}", "max_tokens": tokens}
+        groups = [Membership("accept", f"{row} x", "probe") for row in rows]
+        return Bundle("values", rank, (Scene(self.CONTRACT, "m").case("value", body, *groups),))
+
+    def chosen(self, bundles, budget, wanted=()):
+        return choose(bundles, Purse(budget), Serving(self.CONTRACT), (), wanted, {})
+
+    def test_what_must_be_shown_goes_before_what_is_dear(self):
+        dear, needed = self.bundle(1, 1), self.bundle(2, 9, "request.n.accepts")
+        assert self.chosen([dear, needed], Budget(requests=1), {"request.n.accepts"}) == [needed]
+
+    def test_one_that_covers_two_goes_before_two_that_cover_one(self):
+        both = self.bundle(1, 5, "request.n.accepts", "request.echo.accepts")
+        single = [self.bundle(2, 5, "request.n.accepts"), self.bundle(3, 5, "request.echo.accepts")]
+        wanted = {"request.n.accepts", "request.echo.accepts"}
+        assert self.chosen([*single, both], Budget(requests=1), wanted) == [both]
+
+    def test_the_cheaper_of_two_goes_first(self):
+        cheap, costly = self.bundle(1, 5, "request.n.accepts"), self.bundle(2, 5, "request.n.accepts", tokens=500)
+        assert self.chosen([costly, cheap], Budget(requests=1), {"request.n.accepts"}) == [cheap]
+
+    @pytest.mark.parametrize("budget", [Budget(requests=3), Budget(completion_tokens=30), Budget(prompt_tokens=3)])
+    def test_no_ceiling_is_passed(self, budget):
+        found = self.chosen([self.bundle(number, 2, tokens=10) for number in range(9)], budget)
+        costs = [cost(case, {}) for bundle in found for case in bundle.cases]
+        assert 0 < len(found) <= 3
+        assert sum(one.completion for one in costs) <= (budget.completion_tokens or 99)
+
+    def test_what_follows_is_paid_for_together_with_what_it_rests_on(self):
+        later = self.bundle(2)
+        first = Bundle("values", 1, self.bundle(1).cases, then=Bundle("learned", 1, later.cases))
+        assert Choice(Purse(Budget()), Serving(self.CONTRACT), {}).price(first) == (2, Cost(2, 2))
+        assert self.chosen([first], Budget(requests=1)) == []
+
+    def test_a_request_that_must_be_refused_costs_no_tokens(self):
+        case = Scene(self.CONTRACT, "m").case("invalid", {"model": "m", "prompt": "p", "n": 0, "max_tokens": 90})
+        assert cost(case, {}) == Cost(0, 0)
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_serving_agrees_with_the_judge_about_every_row_of_one_reply(self, provider):
+        from conformance.catalogue import Scope, Terms, load
+        from conformance.judge import serves
+
+        found = plan(provider)
+        serving = Serving(found.contract)
+        rows = [row for row in found.contract.requirements if load()[row.check].scope is not Scope.GROUP]
+        for case in found.cases[::9]:
+            told = {row.id for row in rows if serves(row, case, Terms(found.contract, row.params))}
+            assert {row.id for row in rows} & serving.of(case) == told
+
+    def test_musts_are_the_rows_that_a_run_owes(self):
+        assert must(self.CONTRACT) == {row.id for row in self.CONTRACT.requirements if row.level == "MUST"}
+        assert all(isinstance(row, Requirement) for row in self.CONTRACT.requirements)

@@ -1,0 +1,104 @@
+"""Drawn bodies: many, unique, the same for a seed, and honest about what a server may turn down."""
+
+import unicodedata
+from collections import Counter
+
+import pytest
+from hypothesis import find
+from planned import PROVIDERS, contract, drawn, plan
+
+from conformance import planning
+from conformance.model import Validity
+from conformance.planning.samples import LEAST, free_text
+from conformance.schema import validity
+from conformance.strictjson import dumps
+
+FULL = {provider: drawn(provider, "full") for provider in PROVIDERS}
+
+
+def samples(provider):
+    return [case for case in plan(provider, "full").cases if case.origin == "sample"]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+class TestDrawnBodies:
+    def test_full_holds_a_hundred_of_them_all_different(self, provider):
+        contents = {dumps(body) for body in FULL[provider]}
+        assert len(contents) == len(FULL[provider]) >= 100
+        assert len(samples(provider)) >= 100
+
+    def test_every_documented_parameter_occurs_ten_times_at_least(self, provider):
+        counts = Counter(name for body in FULL[provider] for name in body)
+        assert {name for name in contract(provider).parameters if counts[name] < LEAST} == set()
+        assert plan(provider, "full").drawn_parameters == {name: counts[name] for name in contract(provider).parameters}
+
+    def test_none_breaks_the_contract(self, provider):
+        assert not [body for body in FULL[provider] if validity(contract(provider), body) is Validity.INVALID]
+
+    def test_no_field_is_made_up(self, provider):
+        assert {name for body in FULL[provider] for name in body} <= contract(provider).parameters.keys()
+
+    def test_each_is_cheap(self, provider):
+        for body in FULL[provider]:
+            choices = max(body.get("n") or 1, body.get("best_of") or 1)
+            assert body["max_tokens"] * choices <= 16
+
+    def test_gate_has_a_few(self, provider):
+        assert 2 <= len(drawn(provider, "gate")) <= 8
+
+
+class TestDeterminism:
+    def test_the_same_seed_draws_the_same(self):
+        known = planning.setting(contract("nebius"), "m", "full", 3)
+        assert planning.draw(known) == planning.draw(planning.setting(contract("nebius"), "m", "full", 3))
+
+    def test_another_seed_draws_other_bodies(self):
+        one, other = ({dumps(body) for body in drawn("nebius", "full", seed)} for seed in (0, 1))
+        assert len(one & other) < len(one) / 2
+
+    def test_the_model_is_the_one_that_is_judged(self):
+        assert {body["model"] for body in FULL["openai"]} == {"m"}
+
+
+class TestText:
+    def texts(self):
+        for body in FULL["openai"] + FULL["novita"] + FULL["nebius"]:
+            prompt = body["prompt"]
+            yield from (one for one in (prompt if isinstance(prompt, list) else [prompt]) if isinstance(one, str))
+
+    def test_there_are_many_scripts(self):
+        names = {unicodedata.name(char, "").partition(" ")[0] for text in self.texts() for char in text}
+        assert {"ARABIC", "HEBREW", "CJK", "HANGUL", "CYRILLIC", "THAI", "DEVANAGARI", "COMBINING"} <= names
+
+    @pytest.mark.parametrize(
+        "odd", ["[DONE]", "data: ", "\x00", "\u200d", "{{7*7}}", "<script>", "\ud83d", "x" * 1200, "\u202e"]
+    )
+    def test_oddities_can_come_up(self, odd):
+        assert odd in find(free_text(), lambda text: odd in text)
+
+    def test_ids_lie_in_and_out_of_any_vocabulary(self):
+        flat = []
+        for bodies in FULL.values():
+            for body in bodies:
+                for one in body["prompt"] if isinstance(body["prompt"], list) else []:
+                    flat += one if isinstance(one, list) else [one] if isinstance(one, int) else []
+        assert [one for one in flat if 100 <= one <= 600]
+        assert [one for one in flat if one > 50_000 or one < 0]
+
+
+class TestDoubt:
+    """What a server may well turn down for itself is never called valid."""
+
+    @pytest.mark.parametrize("prompt", ["", "\ud800", "a\x00b", "x" * 5000, [99_999_999], [[5, -1]]])
+    def test_odd_text_makes_a_request_unspecified(self, prompt):
+        bodies = ({"model": "m", "prompt": prompt, "max_tokens": 1},)
+        found = planning.plan(contract("openai"), model="m", profile="full", drawn=bodies).cases
+        (case,) = [case for case in found if case.origin == "sample"]
+        assert case.validity is Validity.UNSPECIFIED
+
+    @pytest.mark.parametrize("prompt", ["Guten Tag", "\U0001f680", ["a", "b"], [100, 200]])
+    def test_other_text_does_not(self, prompt):
+        bodies = ({"model": "m", "prompt": prompt, "max_tokens": 1},)
+        found = planning.plan(contract("openai"), model="m", profile="full", drawn=bodies).cases
+        (case,) = [case for case in found if case.origin == "sample"]
+        assert case.validity is Validity.VALID
