@@ -88,7 +88,8 @@ def _drop(send: Send) -> None:
 
 
 def _server(provider: Reference, host: str, port: int) -> uvicorn.Server:
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    for noisy in ("uvicorn.error", "asyncio"):  # a client that hangs up is no news
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     config = uvicorn.Config(
         application(provider),
         host=host,
