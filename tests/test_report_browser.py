@@ -12,7 +12,9 @@ import fake_runs
 import pytest
 
 from conformance.model import Outcome
-from conformance.report import index, outputs, page, results
+from conformance.report import history, index, outputs, page, results
+from conformance.report.difference import compare
+from conformance.report.difference_views import html
 from conformance.report.dressing import front
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -60,15 +62,20 @@ def visit(browser):
 def pages(tmp_path_factory):
     """A folder with a failing target, a hostile one and one that conforms, and their index."""
     folder = tmp_path_factory.mktemp("reports")
-    runs = {
+    runs_of = {
         "failing": fake_runs.failing(),
         "hostile": fake_runs.hostile(),
         "fine": fake_runs.run(fake_runs.verdict()),
     }
-    for name, run in runs.items():
+    for name, run in runs_of.items():
         run = replace(run, target=replace(run.target, name=name))
         outputs.write(folder / name, results.document(run), run.exchanges)
     index.write(folder)
+    runs, left_out = history.collect(folder)
+    (folder / "history.html").write_text(history.render(runs, left_out), "utf-8")
+    before, after = results.document(runs_of["fine"]), results.document(runs_of["failing"])
+    for name, pair in (("diff.html", (before, after)), ("back.html", (after, before))):
+        (folder / name).write_text(html(compare(*pair)), "utf-8")
     return folder
 
 
@@ -229,7 +236,9 @@ def test_the_index_opens_areas_and_leads_to_the_row(visit, pages):
     assert tab.url.endswith("index.html")
 
 
-@pytest.mark.parametrize("name", ["failing/report.html", "fine/report.html", "index.html"])
+@pytest.mark.parametrize(
+    "name", ["failing/report.html", "fine/report.html", "index.html", "history.html", "diff.html", "back.html"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_serious_stands_in_the_way_of_a_screen_reader(visit, pages, name, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
