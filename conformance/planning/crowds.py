@@ -28,8 +28,7 @@ def bursts(scene: Scene) -> Iterator[Bundle]:
     bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
     solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
     burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
-    # two prompts make a thin crowd: the first goes along once more
-    crowd = Bundle("burst", 1, (*burst, burst[0]), (*(0 for _ in burst), 1))
+    crowd = Bundle("burst", 1, tuple(burst))
     if scene.known.reply(solo[-1].content) is None:
         yield Bundle("values", 3, tuple(solo), then=crowd)
     else:

@@ -37,7 +37,8 @@ def _watched(scene: Scene, key: str, cases: list[RequestCase], number: int) -> B
                    headers=case.headers, note=case.note, hang_up_after=case.hang_up_after)
         for case in cases
     ]  # fmt: skip
-    probe = scene.case("alive", scene.base, part("alive", key, "probe"))
+    keys = (key, "protocol") if number == 0 else (key,)
+    probe = scene.case("alive", scene.base, *(part("alive", one, "probe") for one in keys))
     return Bundle("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 

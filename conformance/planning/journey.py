@@ -25,6 +25,7 @@ from conformance.planning.scene import Scene
 from conformance.planning.selection import Purse, choose
 from conformance.planning.serving import Serving, cost, must
 from conformance.planning.singles import edges, first, named, singles, suspects, unlimited
+from conformance.strictjson import dumps
 
 Drawn = Sequence[Mapping[str, Any]]
 Waves = Generator[Wave, tuple[Exchange, ...], None]
@@ -54,8 +55,9 @@ class Journey:
         for place, name in enumerate(ORDER):
             chosen = self._choose(self._ahead(ORDER[place:]), self._purse(plannable(ceiling)))
             yield from self._send(name, [one for one in chosen if one.wave == name])
-            if name == "base":
-                self.known.no_cold = self._cold_is_refused()
+            if name == "base" and self._base_is_refused():
+                self.known.no_cold = True
+                yield from self._send("base", self._choose(self._ahead(("base",)), self._purse(plannable(ceiling))))
             if name in {"values", "rows"}:
                 self.known.swept = name == "rows"
                 yield from self._isolate()
@@ -118,11 +120,10 @@ class Journey:
             rows = self.scene.rows
             self._wanted = frozenset(row for row in rows if any(fnmatchcase(row, glob) for glob in self.select))
 
-    def _cold_is_refused(self) -> bool:
-        """Whether the base is refused and the bare request is not."""
-        replies = [x for x in self.known.replies.values() if x.case.origin == "base"]
-        refused = any(x.refused for x in replies if x.case.body == self.scene.base)
-        return refused and any(x.successful for x in replies if x.case.body == self.scene.bare)
+    def _base_is_refused(self) -> bool:
+        """Whether the base is turned down, which may be for its temperature."""
+        found = self.known.replies.get(dumps(self.scene.base).encode())
+        return found is not None and found.refused
 
 
 def bundles(scene: Scene, drawn: Drawn = ()) -> Iterator[Bundle]:

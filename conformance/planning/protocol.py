@@ -21,12 +21,14 @@ def protocol(scene: Scene) -> Iterator[Bundle]:
         if row not in scene.rows:
             continue
         control = scene.case("base", scene.base, part(kind, f"{row} base", "control"))
+        watched = [part("alive", "protocol", "hostile")] if scene.hostile and "alive" in scene.kinds else []
         told = scene.case(
-            "protocol", probe.content, part(kind, f"{row} base", "probe"),
+            "protocol", probe.content, part(kind, f"{row} base", "probe"), *watched,
             validity=probe.validity, breaks=() if kind == "accept" else (row,),
             method=probe.method, headers=probe.headers, credential=probe.credential,
         )  # fmt: skip
-        yield Bundle("base", 2 if scene.rows[row].level is Level.MUST else 5, (control, told))
+        # late, because a target that such a request brings down must not take the rest with it
+        yield Bundle("learned", 2 if scene.rows[row].level is Level.MUST else 5, (control, told))
 
 
 def _probes(scene: Scene) -> Iterator[RequestCase]:

@@ -90,7 +90,15 @@ def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         settings += [("logprobs", {"logprobs": shown(scene, "logprobs")})] if scene.has("logprobs") else []
     for key, patch in settings:
         plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}
-        yield from _two(scene, "twin", key, ("plain", "stream"), plain, {**patch, **streaming(scene)}, rank=2)
+        yield from _two(
+            scene,
+            "twin",
+            key,
+            ("plain", "stream"),
+            plain,
+            {**patch, **streaming(scene)},
+            rank=2 if key == "unicode" else 3,
+        )
 
 
 def _repeat(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -180,7 +188,7 @@ def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     for key, value in inert.items():
         if (scene.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
             patch = {**setting, key: value}
-            rank = 2 if key == "stop" else 4
+            rank = 3 if key == "stop" else 4
             yield from _two(scene, "never", f"{key} {name}", ("without", "with"), setting, patch, rank=rank)
 
 

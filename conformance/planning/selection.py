@@ -120,7 +120,7 @@ def _cover(rest: dict[int, Bundle], choice: Choice, owed: set[str], most: int) -
             gain = len(found & owed)
             if gain:
                 requests, spent = choice.price(rest[place])
-                value = gain / (0.1 + requests + spent.completion / 50 + spent.prompt / 200)
+                value = gain / (0.1 + requests + spent.completion / 200 + spent.prompt / 600)
                 if value > worth:
                     best, worth = place, value
         if best is None:

@@ -25,15 +25,20 @@ LAST: Final = 9
 
 
 def first(scene: Scene) -> Iterator[Bundle]:
-    """The base, and the bare request in case its temperature is refused."""
-    model, cold = level("model", scene.model), level("temperature", scene.base.get("temperature", ABSENT))
-    told = Level(model.label, scene.bare)
-    bare = scene.case("base", scene.bare, *accepts(scene, told, "probe"), *accepts(scene, told, "control"))
-    if scene.base == scene.bare:
-        yield Bundle("base", 0, (bare,))
-    else:
+    """The base; and the bare request, where the base is left open by the document or was refused before."""
+    told = Level(level("model", scene.model).label, scene.base)
+    if scene.validity_of(scene.base) is Validity.VALID and not scene.known.no_cold:
+        yield Bundle("base", 0, (scene.case("base", scene.base, *both(scene, told)),))
+        return
+    cold = level("temperature", scene.base.get("temperature", ABSENT))
+    yield Bundle("base", 0, (scene.case("base", scene.bare, *both(scene, replace(told, patch=scene.bare))),))
+    if scene.base != scene.bare:
         yield alone(scene, cold, rank=0, wave="base", control=scene.bare, origin="base")
-        yield Bundle("base", 0, (bare,))
+
+
+def both(scene: Scene, value: Level) -> list[Membership]:
+    """Both parts in the groups on accepting a value: what everything else is compared with is its own control."""
+    return [*accepts(scene, value, "control"), *accepts(scene, value, "probe")]
 
 
 def singles(scene: Scene) -> Iterator[Bundle]:
