@@ -235,7 +235,6 @@ def alternatives_are_those_of_the_next_token(documents: list[Json], call: Call) 
     "logprobs_are_not_all_zero",
     needs=NEEDS,
     only=scored,
-    variants=("plain", "streamed"),
     also=("top_logprobs_are_plausible",),
     imitates="Every value was 0.0.",
 )

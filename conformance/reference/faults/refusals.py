@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.model import Contract, Edge, Level
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import asked
 from conformance.reference.fault import fault
@@ -15,6 +16,17 @@ def _refused(message: str, param: str) -> Refusal:
 
 
 ACCEPTS = "valid_is_accepted"
+
+
+def _takes_its_lowest(contract: Contract, name: str) -> bool:
+    """Whether the document is clear that 0 belongs to the range."""
+    limit = contract.limit(name)
+    return limit is not None and limit.binding and limit.low == 0 and limit.low_edge is Edge.CLOSED
+
+
+def _must_be_taken(contract: Contract, name: str) -> bool:
+    """Whether every provider of this contract has to accept the parameter."""
+    return any(row.id == f"request.{name}.accepts" and row.level is not Level.MAY for row in contract.requirements)
 
 
 @fault(
@@ -66,8 +78,6 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
     Stage.REFUSAL,
     ACCEPTS,
     each=(
-        "max_tokens",
-        "temperature",
         "top_p",
         "top_k",
         "min_p",
@@ -96,6 +106,7 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
         "models",
         "images",
     ),
+    fits=_must_be_taken,
 )
 def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A documented parameter, `{name}`, is turned away as unknown."""
@@ -104,18 +115,25 @@ def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refu
 
 @fault(
     Stage.REFUSAL,
-    ACCEPTS,
+    "combination_is_accepted",
     needs=("n",),
+    fits=lambda contract: _takes_its_lowest(contract, "temperature"),
     imitates="Several choices at temperature 0 were refused.",
     only=lambda call: call.wish.n > 1 and call.wish.sampling.temperature == 0,
-    also=("choices_agree_when_greedy", "choices_are_complete", "twin_choices_agree"),
+    also=("valid_is_accepted", "choices_agree_when_greedy", "choices_are_complete", "twin_choices_agree"),
 )
 def several_greedy_choices_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """n above 1 at temperature 0 is turned away."""
     return refusal or _refused("n must be 1 when temperature is 0", "n")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: isinstance(asked(call, "stop"), list), needs=("stop",))
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    only=lambda call: isinstance(asked(call, "stop"), list),
+    needs=("stop",),
+    fits=lambda contract: "array" in contract.parameters["stop"].types,
+)
 def list_of_stops_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """Stop sequences in a list are turned away."""
     return refusal or _refused("stop must be a string", "stop")
@@ -139,7 +157,7 @@ def batches_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     return refusal or _refused("only one prompt is supported", "prompt")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: call.streamed and len(call.wish.prompts) > 1)
+@fault(Stage.REFUSAL, "channels_accept_alike", only=lambda call: call.streamed and len(call.wish.prompts) > 1)
 def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
     """More than one prompt is turned away where a stream is asked for."""
     return refusal or _refused("streaming supports one prompt", "prompt")
@@ -147,7 +165,7 @@ def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refus
 
 @fault(
     Stage.REFUSAL,
-    ACCEPTS,
+    "channels_accept_alike",
     only=lambda call: call.wish.echo and call.wish.logprobs is not None and call.streamed,
     needs=("echo", "logprobs"),
     imitates="One cell of echo, logprobs and stream was refused.",
@@ -162,6 +180,7 @@ def echo_with_logprobs_is_refused_in_streams(refusal: Refusal | None, call: Call
     ACCEPTS,
     only=lambda call: call.wish.max_tokens == 0,
     needs=("max_tokens",),
+    fits=lambda contract: _takes_its_lowest(contract, "max_tokens"),
     also=("echo_of_zero_tokens", "max_tokens_zero"),
 )
 def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
@@ -174,6 +193,7 @@ def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | No
     ACCEPTS,
     only=lambda call: call.wish.logprobs == 0,
     needs=("logprobs",),
+    fits=lambda contract: _takes_its_lowest(contract, "logprobs"),
     also=("zero_logprobs_means_sampled_only",),
 )
 def zero_logprobs_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
@@ -214,9 +234,9 @@ def logprobs_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refu
 
 @fault(
     Stage.REFUSAL,
-    "channels_accept_alike",
+    ACCEPTS,
     needs=("stop",),
-    also=("valid_is_accepted", "combination_is_accepted"),
+    also=("channels_accept_alike", "context_overflow", "combination_is_accepted"),
     only=lambda call: not call.streamed and bool(call.wish.stops),
 )
 def stops_are_refused_outside_of_streams(refusal: Refusal | None, call: Call) -> Refusal | None:

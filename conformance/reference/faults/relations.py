@@ -42,7 +42,13 @@ def second_chunk_is_lost(documents: list[Json], call: Call) -> list[Json]:
     return [documents[0], *documents[2:]] if whole else documents
 
 
-@fault(Stage.REPLY, "twin_text_agrees", only=lambda call: streaming(call) and call.wish.n > 1, also=TEXT)
+@fault(
+    Stage.REPLY,
+    "tokens_join_to_text",
+    only=lambda call: streaming(call) and call.wish.n > 1,
+    also=("twin_text_agrees", *TEXT),
+    needs=("n", "logprobs"),
+)
 def chunks_of_other_choices_are_mixed_in(documents: list[Json], call: Call) -> list[Json]:
     """With n, the second chunks of two choices are exchanged."""
     found = [choice for choice in choices(documents) if choice["text"]]
@@ -110,7 +116,7 @@ def streams_finish_for_another_reason(documents: list[Json], call: Call) -> list
 @fault(
     Stage.BODY,
     "null_is_absent",
-    each=("max_tokens", "temperature", "top_p", "n", "presence_penalty", "frequency_penalty"),
+    each=("n", "presence_penalty", "frequency_penalty"),
     also=(
         "valid_is_accepted",
         "choices_are_complete",
@@ -172,8 +178,9 @@ def default_is_another(wish: Wish, call: Call, name: str) -> Wish:
 
 @fault(
     Stage.BODY,
-    "default_is_explicit",
+    "plain_declares_json",
     also=(
+        "default_is_explicit",
         "plain_declares_json",
         "plain_is_one_json_text",
         "null_is_absent",
