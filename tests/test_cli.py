@@ -143,7 +143,7 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
     ("arguments", "says_so"),
     [
         (["nonsense"], "No such command"),
-        (["run"], "Missing argument"),
+        (["run"], "name a PROVIDER"),
         (["run", "nobody"], "there is no provider 'nobody'; expected one of"),
         (["list", "../../etc"], "there is no provider"),
         (["explain", "usage.nothing"], "there is no requirement 'usage.nothing'"),

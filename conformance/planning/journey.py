@@ -54,6 +54,7 @@ class Journey:
         self._doubts = Purse(share(ceiling, RESERVE / 2))
         for place, name in enumerate(ORDER):
             chosen = self._choose(self._ahead(ORDER[place:]), self._purse(plannable(ceiling)))
+            refused = len(self.known.refused)
             yield from self._send(name, [one for one in chosen if one.wave == name])
             if name == "base" and self._base_is_refused():
                 self.known.no_cold = True
@@ -61,7 +62,7 @@ class Journey:
             if name in {"values", "rows"}:
                 self.known.swept = name == "rows"
                 yield from self._isolate()
-            if name == "rows":
+            if name == "rows" and len(self.known.refused) > refused:
                 # rows that were refused for a value that is known by now are replaced by rows without it
                 again = [one for one in self._ahead(("rows",)) if not one.rank]
                 yield from self._send("rows", self._choose(again, self._doubts))

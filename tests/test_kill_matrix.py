@@ -1,0 +1,152 @@
+"""Each fault is caught by its check on one contract, each oddity is left alone: the gate's worth, proved."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conformance.catalogue import load as checks
+from conformance.contract import load, providers
+from conformance.model import Level
+from conformance.proven import stored
+from conformance.reference import FAULTS, ODDITIES
+from conformance.reference.mutators import mutators, notice
+from conformance.reference.proof import ground, home, pairs, trial, trials
+from conformance.reference.scores import catalogue, merged, table
+
+DATA = Path(__file__).parents[1] / "conformance" / "reference"
+SURVIVORS = yaml.safe_load((DATA / "survivors.yaml").read_text("utf-8"))
+UNPROVED = yaml.safe_load((DATA / "unproved.yaml").read_text("utf-8"))
+
+
+def homed(planted):
+    return [pytest.param(home(one), one.name, id=f"{one.name}-on-{home(one)}") for one in planted.values()]
+
+
+def reason(name, provider, profile):
+    for row in SURVIVORS:
+        if row["profile"] == profile and fnmatchcase(name, row["fault"]):
+            if provider in row.get("providers", [provider]):
+                return row["reason"]
+    return ""
+
+
+@pytest.mark.parametrize(("provider", "name"), homed(FAULTS))
+def test_its_check_catches(provider, name):
+    found = trial(ground(provider, "gate"), FAULTS[name])
+    excuse = reason(name, provider, "gate")
+    assert not found.broke, f"{name} breaks the suite or the reference instead of the promise: {found.broke[0]}"
+    if excuse:
+        assert not found.killed, f"{found.check} catches it; take it out of survivors.yaml, which says: {excuse}"
+    else:
+        assert found.killed, (
+            f"{found.check} does not fall on {provider} ({found.why}); mend the check, the plan or the fault, or say "
+            "in survivors.yaml why that is right"
+        )
+
+
+@pytest.mark.parametrize(("provider", "name"), homed(ODDITIES))
+def test_nobody_minds(provider, name):
+    found = trial(ground(provider, "gate"), ODDITIES[name])
+    assert not found.broke, found.broke[0]
+    assert not found.fell, f"legal on {provider}, and held against it: {found.why}"
+
+
+def test_every_contract_has_its_share():
+    for planted in (FAULTS, ODDITIES):
+        assert {home(one) for one in planted.values()} == set(providers())
+
+
+@pytest.mark.parametrize("provider", providers())
+def test_the_plain_reference_breaks_nothing(provider):
+    plain = ground(provider, "gate").plain
+    assert not plain.broken
+    assert not [one.reason for one in plain.verdicts if one.outcome == "error"]
+
+
+def test_every_check_is_the_first_to_see_some_fault():
+    proved = {fault.check for fault in FAULTS.values()}
+    assert proved <= checks().keys()
+    assert not checks().keys() - proved - UNPROVED.keys(), "write a fault, or say in unproved.yaml why none can be"
+    assert not UNPROVED.keys() & proved, "these have a fault by now: take them out of unproved.yaml"
+    assert UNPROVED.keys() <= checks().keys()
+
+
+def test_a_check_without_a_fault_cannot_fail_anybody():
+    for name in UNPROVED:
+        for provider in providers():
+            bound = [row for row in load(provider).requirements if row.check == name]
+            assert all(row.level is Level.MAY for row in bound), f"{name} binds {provider}, so it needs a fault"
+
+
+def test_every_excuse_has_a_fault():
+    for row in SURVIVORS:
+        assert any(fnmatchcase(name, row["fault"]) for name in FAULTS), f"{row['fault']} matches no fault"
+        assert row["reason"].strip()
+        assert set(row.get("providers", [])) <= set(providers())
+
+
+def test_two_runs_of_the_same_trial_agree():
+    wanted = pairs("usage_*", ["gate"], ["openai"])[:4]
+    assert wanted
+    first, again = list(trials(wanted)), list(trials(wanted, jobs=2))
+    assert first == again
+    assert "usage" in table(first)
+    scores = merged(first)["openai"]["gate"]
+    assert scores["of"] + scores["oddities"][1] == len(wanted)
+
+
+def test_a_fault_that_crashes_is_told_and_survives():
+    from dataclasses import replace
+
+    fault = next(iter(FAULTS.values()))
+    crash = replace(fault, alteration=replace(fault.alteration, change=lambda value, call: value.no_such_thing))
+    found = trial(ground(home(fault), "gate"), crash)
+    assert not found.killed
+    assert "AttributeError" in found.why
+
+
+def test_the_stored_scores_are_of_this_catalogue():
+    assert stored()["catalogue"] == catalogue(), "faults, checks or requirements changed since: run `nox -s mutants`"
+
+
+@pytest.mark.parametrize("provider", providers())
+def test_a_score_is_stored_for_each_profile(provider):
+    scores = stored()["scores"][provider]
+    assert scores["full"]["killed"] >= 0.98 * scores["full"]["of"]
+    assert scores["gate"]["killed"] >= 0.85 * scores["gate"]["of"]
+    assert all(one["oddities"][0] == one["oddities"][1] for one in scores.values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain choices[].text delete",
+        "plain usage.total_tokens +1",
+        "chunk choices[].index other type",
+        "event done drop",
+        "event middle corrupt",
+        "header chunk content-type change",
+    ],
+)
+def test_a_change_on_the_wire_is_noticed(name):
+    where = ground("openai", "gate")
+    (mutator,) = [one for one in mutators(where.plain.exchanges) if one.name == name]
+    fell, changed = notice(where, mutator)
+    assert changed
+    assert fell
+
+
+def test_every_mutator_has_its_own_name_and_place():
+    names = [one.name for one in mutators(ground("openai", "gate").plain.exchanges)]
+    assert len(names) == len(set(names)) > 200
+    assert {name.split()[0] for name in names} == {"plain", "chunk", "error", "event", "header"}
+
+
+def test_a_member_that_is_free_may_go():
+    where = ground("openai", "gate")
+    (mutator,) = [one for one in mutators(where.plain.exchanges) if one.name == "header plain x-request-id drop"]
+    fell, changed = notice(where, mutator)
+    assert changed
+    assert not fell
