@@ -53,15 +53,20 @@ def providers(specs: Sequence[Path] = ()) -> tuple[str, ...]:
     )
 
 
-def load(provider: str, specs: Sequence[Path] = ()) -> Contract:
-    """The contract of a provider; a ContractError says what to mend where its folder is not in order."""
+def home(provider: str, specs: Sequence[Path] = ()) -> Path:
+    """The folder of a provider; a ContractError names those there are."""
     for folder in folders(specs):
-        openapi, contract = (folder / provider / name for name in FILES)
-        if contract.is_file() or openapi.is_file():
-            files = (openapi, contract, _common(specs))
-            return _loaded(provider, files, tuple(map(_stamp, files)))
+        if any((folder / provider / name).is_file() for name in FILES):
+            return folder / provider
     known = ", ".join(providers(specs)) or "none"
     raise ContractError("specs", f"/{provider}", f"no such provider; known are {known}; add one with --specs DIR")
+
+
+def load(provider: str, specs: Sequence[Path] = ()) -> Contract:
+    """The contract of a provider; a ContractError says what to mend where its folder is not in order."""
+    folder = home(provider, specs)
+    files = (folder / FILES[0], folder / FILES[1], _common(specs))
+    return _loaded(provider, files, tuple(map(_stamp, files)))
 
 
 def _common(specs: Sequence[Path]) -> Path:
@@ -325,7 +330,6 @@ def _row(row: Mapping[str, Any]) -> Requirement:
         _source(row),
         row.get("when", {}),
         row.get("params", {}),
-        row.get("since", ""),
     )
 
 

@@ -90,8 +90,13 @@ def load(settings: Settings) -> Contract:
         raise SettingsError(
             f"there is no provider {settings.provider!r}; expected one of {', '.join(known)}, or --specs DIR"
         )
+    from conformance import frozen
+
     try:
-        return contracts.load(settings.provider, settings.specs)
+        found = contracts.load(settings.provider, settings.specs)
+        if not settings.requirements:
+            return found
+        return frozen.pinned(found, frozen.in_force(settings.provider, settings.requirements, settings.specs))
     except contracts.ContractError as error:
         raise SettingsError(str(error)) from None
 

@@ -129,7 +129,7 @@ class Requirement:
     source: Source
     when: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
-    since: str = ""
+    scored: bool = True  # False: added after the set of requirements that is to count
 
     @property
     def area(self) -> str:
@@ -243,6 +243,7 @@ class Contract:
     combinations: tuple[Combination, ...] = ()
     examples: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     unknown_fields: Validity = Validity.UNSPECIFIED
+    frozen: Mapping[str, Any] = field(default_factory=dict)  # the set that counts: its date, and what is gone since
 
     def binding(self, check: str) -> Requirement | None:
         """The first requirement that binds `check`, or None: how planner and reference learn a provider's semantics."""

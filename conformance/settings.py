@@ -54,6 +54,7 @@ OPTIONS: Final = (
     Option("api-key-env", str, f"The environment variable that holds the key; {KEY_VARIABLE} by default.", "NAME"),
     Option("proxy-from-env", bool, "Use the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY name."),
     Option("select", str, "Judge only requirements whose id matches.", "GLOB", many=True),
+    Option("requirements", str, "Judge by the requirements that were in force on this date.", "DATE"),
     Option("waivers", str, "A file of accepted failures.", "FILE"),
     Option("claim", str, "A capability that the target does not claim to have, such as 'no echo'.", "TEXT", many=True),
     Option("no-hostile", bool, "Leave out requests that a fragile server may not survive."),
@@ -85,6 +86,7 @@ class Settings:
     api_key_env: str = ""
     proxy_from_env: bool = False
     select: tuple[str, ...] = ()
+    requirements: str = ""
     waivers: Path | None = None
     claims: tuple[str, ...] = ()
     hostile: bool = True
@@ -149,6 +151,7 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         told["api_key_env"] or "",
         bool(told["proxy_from_env"]),
         tuple(told["select"] or ()),
+        told["requirements"] or "",
         Path(told["waivers"]) if told["waivers"] else None,
         tuple(told["claim"] or ()),
         not told["no_hostile"],

@@ -12,7 +12,7 @@ class ContractError(ValueError):
     """Bad data: what is wrong, in which file and at which place, and what to do."""
 
     def __init__(self, file: Path | str, at: str, message: str) -> None:
-        super().__init__(f"{file}: {at or '/'}: {message}")
+        super().__init__(f"{file}: {at}: {message}" if at else f"{file}: {message}")
         self.file = str(file)
         self.at = at
 

@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "diff": ("compare", "What changed from one run to another."),
     "history": ("compare", "The trend of each target, drawn from a folder of results."),
     "waivers": ("accept", "Draft waivers for the failures of a run."),
+    "freeze": ("sets", "Keep the requirements that are in force now, for `run --requirements DATE`."),
+    "frozen": ("sets", "What changed from one set of requirements to another, or to now."),
     "drift": ("look", "Compare a contract with a newer document of its provider."),
 }
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from conformance.report.standing import Row, accepted, shown_as, waived
+from conformance.report.standing import Row, accepted, scored, shown_as, waived
 from conformance.report.terminal import block
 from conformance.report.text import visible
 
@@ -81,6 +81,8 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
     if waived(row):
         test["tags"].append("waived")
         test["extra"]["waiver"] = visible(accepted(row))
+    if not scored(row):
+        test["tags"].append("not scored")
     if shown != "passed":
         test["message"] = visible(row["reason"]) or row["outcome"]
     if shown in {"failure", "error", "warning"}:

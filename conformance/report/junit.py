@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from conformance.report.standing import Row, accepted, shown_as, waived
+from conformance.report.standing import Row, accepted, scored, shown_as, waived
 from conformance.report.terminal import block
 from conformance.report.text import visible
 
@@ -44,6 +44,8 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
         SubElement(properties, "property", {"name": name, "value": _clean(str(row[name]))})
     if waived(row):
         SubElement(properties, "property", {"name": "waiver", "value": _clean(accepted(row))})
+    if not scored(row):
+        SubElement(properties, "property", {"name": "not scored", "value": row["not_scored"]})
     told = _clean(block(row, provider))
     first = _clean(row["reason"]) or row["outcome"]
     kind = shown_as(row, strict=results["strict"])

@@ -23,6 +23,7 @@ from conformance.report.standing import (
     count,
     headline,
     plural,
+    scored,
     urgency,
     waived,
 )
@@ -167,6 +168,10 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     yield "target", target["base_url"], ""
     yield "model", target["model"] or "–", ""
     yield "contract", f"{results['provider']} {results['contract_revision']}", ""
+    pinned = results.get("requirement_set")
+    if pinned:
+        newer = sum(not scored(row) for row in results["requirements"])
+        yield "requirements of", f"{pinned['date']}, {newer} newer not scored", ""
     yield "contract hash", results["contract_sha256"][:12], results["contract_sha256"]
     yield "plan hash", results["plan_sha256"][:12], results["plan_sha256"]
     yield "profile, seed", f"{results['profile']}, {results['seed']}", ""
@@ -182,7 +187,7 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
     """What an area amounts to: in words, and as shares of a bar."""
     found = count(rows)
     excused = sum(map(waived, rows))
-    breaks = sum(broken(row) and row["level"] == "MUST" and not waived(row) for row in rows)
+    breaks = sum(broken(row) and row["level"] == "MUST" and not waived(row) and scored(row) for row in rows)
     unmet = sum(map(broken, rows)) - breaks - excused
     applicable = len(rows) - found["not_applicable"]
     kept = f"{found['pass']}/{applicable}" if applicable else "not applicable"

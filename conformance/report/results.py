@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.runner import Run
 
 SCHEMA: Final = "conformance-results/1"
+ADDED: Final = "added later"
 
 
 def schema() -> dict[str, Any]:
@@ -56,6 +57,7 @@ def document(
         "suite_version": __version__,
         "contract_revision": contract.revision,
         "contract_sha256": contract.sha256,
+        "requirement_set": dict(contract.frozen) or None,
         "plan_sha256": run.plan_sha256,
         "seed": run.seed,
         "profile": run.profile,
@@ -93,8 +95,9 @@ def _row(verdict: Verdict, target: Mapping[str, Any], cases: Mapping[str, Reques
         "examined": verdict.examined,
         "exchanges": verdict.exchanges,
         "violations": verdict.violations,
-        "incomplete": verdict.incomplete,
+        "incomplete": verdict.incomplete and requirement.scored,
         "waiver": None,
+        "not_scored": None if requirement.scored else ADDED,
         "evidence": [
             {
                 "case": one.case,

@@ -26,15 +26,20 @@ _VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
 _CONFORMING: Final = frozenset({"fail", "flaky", "warn"})
 
 
+def scored(row: Row) -> bool:
+    """Whether this row counts: it was in force on the date that the run was asked to judge by."""
+    return not row.get("not_scored")
+
+
 def broken(row: Row) -> bool:
-    """Whether the target was seen to break this promise, waived or not."""
+    """Whether the target was seen to break this promise, waived or not, scored or not."""
     return row["outcome"] in _CONFORMING
 
 
 def gates(row: Row, *, strict: bool = False) -> bool:
     """Whether this row alone makes the target non-conformant."""
     binding = row["level"] == "MUST" or (strict and row["level"] == "SHOULD")
-    return binding and broken(row) and not row.get("waiver")
+    return binding and scored(row) and broken(row) and not row.get("waiver")
 
 
 def shown_as(row: Row, *, strict: bool = False) -> str:
@@ -44,7 +49,7 @@ def shown_as(row: Row, *, strict: bool = False) -> str:
     """
     outcome = row["outcome"]
     if outcome == "error":
-        return "error"
+        return "error" if scored(row) else "skipped"
     if gates(row, strict=strict) or (outcome == "inconclusive" and row["incomplete"]):
         return "failure"
     if outcome in {"inconclusive", "not_run", "not_applicable"}:
@@ -54,13 +59,13 @@ def shown_as(row: Row, *, strict: bool = False) -> str:
 
 def index(rows: Iterable[Row]) -> dict[str, int]:
     """Verified MUSTs of all MUSTs that apply: how far the rest can be trusted."""
-    applicable = [row for row in rows if row["level"] == "MUST" and row["outcome"] != "not_applicable"]
+    applicable = [row for row in rows if row["level"] == "MUST" and row["outcome"] != "not_applicable" and scored(row)]
     return {"verified": sum(row["outcome"] in _VERIFIED for row in applicable), "of": len(applicable)}
 
 
 def score(rows: Iterable[Row]) -> dict[str, int]:
     """Passed MUSTs of the verified ones: how the target did where it was seen."""
-    verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in _VERIFIED]
+    verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in _VERIFIED and scored(row)]
     return {"passed": sum(row["outcome"] == "pass" for row in verified), "of": len(verified)}
 
 
@@ -84,7 +89,7 @@ def exit_code(
     """
     if waiver_faults or any(gates(row, strict=strict) for row in rows):
         return BROKEN
-    if any(row["outcome"] == "error" for row in rows):
+    if any(row["outcome"] == "error" and scored(row) for row in rows):
         return SUITE_FAULT
     return INCOMPLETE if reasons or any(row.get("incomplete") for row in rows) else CONFORMANT
 
@@ -120,7 +125,7 @@ def plural(number: int, noun: str) -> str:
 
 def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     """The verdict in two or three words, and the sentence that backs it."""
-    rows = results["requirements"]
+    rows = [row for row in results["requirements"] if scored(row)]
     musts, shoulds = (
         [row for row in rows if broken(row) and row["level"] == level and not row.get("waiver")]
         for level in ("MUST", "SHOULD")

@@ -6,7 +6,18 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from conformance.report.standing import OUTCOMES, Row, accepted, broken, count, headline, plural, urgency, waived
+from conformance.report.standing import (
+    OUTCOMES,
+    Row,
+    accepted,
+    broken,
+    count,
+    headline,
+    plural,
+    scored,
+    urgency,
+    waived,
+)
 from conformance.report.text import visible
 
 WIDTH = 118
@@ -29,6 +40,8 @@ def block(row: Row, provider: str) -> str:
         lines += _field("because", visible(row["reason"]))
     if waived(row):
         lines += _field("waived", visible(accepted(row)))
+    if not scored(row):
+        lines += _field("counts", f"not scored: {row['not_scored']}")
     return "\n".join(lines)
 
 
@@ -69,6 +82,17 @@ def summary(results: Mapping[str, Any]) -> str:
         f"  {counts}{f'; {excused} of these waived' if excused else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
+    lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
     return "\n".join(lines)
+
+
+def _pinned(results: Mapping[str, Any]) -> Iterator[str]:
+    """What a set of requirements leaves out of the verdict."""
+    pinned = results.get("requirement_set")
+    if pinned:
+        newer = [row for row in results["requirements"] if not scored(row)]
+        told = f"{plural(len(newer), 'newer one')} not scored, {sum(map(broken, newer))} of them broken"
+        gone = f"; {plural(len(pinned['gone']), 'older one')} no longer required" if pinned["gone"] else ""
+        yield f"  requirements of {pinned['date']}: {told}{gone}"
