@@ -11,6 +11,7 @@ from typing import Any, Final
 from conformance.budget import PROFILES, Budget
 
 KEY_VARIABLE: Final = "CONFORMANCE_API_KEY"
+_FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 class SettingsError(ValueError):
@@ -32,6 +33,11 @@ class Option:
     @property
     def key(self) -> str:
         return self.name.replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it; where it may be repeated, one value a line."""
+        return f"CONFORMANCE_{self.key.upper()}"
 
 
 OPTIONS: Final = (
@@ -118,8 +124,8 @@ class Settings:
 
 
 def settings(provider: str, given: Mapping[str, Any]) -> Settings:
-    """Settings from options by key, as OPTIONS declares them; what is absent or None has its default."""
-    told = {one.key: one.default if given.get(one.key) is None else given[one.key] for one in OPTIONS}
+    """Settings from options by key, as OPTIONS declares them; then from the environment, then defaults."""
+    told = {one.key: one.default for one in OPTIONS} | from_environment() | present(given)
     for key in ("concurrency", "max_requests", "max_tokens", "max_prompt_tokens", "max_seconds", "timeout"):
         if told[key] is not None and told[key] <= 0:
             raise SettingsError(f"--{key.replace('_', '-')} is {told[key]}; expected a number above 0")
@@ -162,6 +168,31 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         name,
         Path(told["out"]),
     )
+
+
+def present(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given indeed: an option that was left out is None, or empty where it may be repeated."""
+    keys = {one.key for one in OPTIONS}
+    return {key: value for key, value in given.items() if key in keys and value is not None and value not in ((), [])}
+
+
+def from_environment() -> dict[str, Any]:
+    """What the environment sets, by key."""
+    return {one.key: _read(one, text) for one in OPTIONS if (text := os.environ.get(one.variable, "").strip())}
+
+
+def _read(option: Option, text: str) -> Any:
+    if option.many:
+        return tuple(line.strip() for line in text.splitlines() if line.strip())
+    if option.kind is bool:
+        if text.lower() not in _FLAGS:
+            raise SettingsError(f"{option.variable} is {text!r}; expected 1 or 0")
+        return _FLAGS[text.lower()]
+    try:
+        return option.kind(text)
+    except ValueError:
+        kind = "a whole number" if option.kind is int else "a number"
+        raise SettingsError(f"{option.variable} is {text!r}; expected {kind}") from None
 
 
 def _budget(usual: Budget, told: Mapping[str, Any]) -> Budget:

@@ -81,4 +81,4 @@ def _short(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "a table" if isinstance(value, dict) else "a list"
     shown = json.dumps(value)
-    return shown if len(shown) <= 40 else f"{len(shown)} characters"
+    return shown if len(shown) <= 16 else f"{len(shown)} characters"

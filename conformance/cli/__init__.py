@@ -23,7 +23,7 @@ ABOUT: Final = """Judge POST /completions endpoints against the provider's own d
 
 Exit codes: 0 conformant, 1 a promise is broken, 2 wrong usage, 3 incomplete, 4 fault of the suite itself."""
 COMMANDS: Final = {
-    "run": ("judge", "Judge an endpoint against a provider's contract, or all contracts."),
+    "run": ("judge", "Judge an endpoint against a provider's contract, or the targets of conformance.toml."),
     "plan": ("forecast", "What a run would send, and what it would cost."),
     "list": ("look", "The requirements of a provider."),
     "explain": ("look", "One requirement: promise, source, why it matters, how to mend a server."),
@@ -34,6 +34,8 @@ COMMANDS: Final = {
     "report": ("rebuild", "Rebuild every page and file from results.json and the recording."),
     "diff": ("compare", "What changed from one run to another."),
     "history": ("compare", "The trend of each target, drawn from a folder of results."),
+    "init": ("configure", "Write a commented file of targets."),
+    "config": ("configure", "What holds for a run, and where each value comes from."),
     "waivers": ("accept", "Draft waivers for the failures of a run."),
     "freeze": ("sets", "Keep the requirements that are in force now, for `run --requirements DATE`."),
     "frozen": ("sets", "What changed from one set of requirements to another, or to now."),

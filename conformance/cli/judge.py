@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from conformance.cli.jobs import FILE, of_file, of_provider
 from conformance.cli.options import options
-from conformance.settings import Settings, SettingsError, settings
+from conformance.cli.several import judge_all
+from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from conformance.model import Contract
@@ -27,27 +30,73 @@ ALONE: Final = (
 
 
 @click.command("run")
-@click.argument("provider")
+@click.argument("provider", required=False)
 @options()
+@click.option(
+    "--config", metavar="FILE", type=click.Path(path_type=Path), help="The file of targets. [conformance.toml]"
+)
+@click.option("--target", "globs", metavar="GLOB", multiple=True, help="Judge only targets of the file so named.")
+@click.option("--at-once", type=click.IntRange(1, 32), metavar="N", help="How many targets are judged at once.")
+@click.option("--alone", is_flag=True, hidden=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print the summary only.")
 @click.pass_obj
-def run_command(debug: bool | None, /, provider: str, quiet: bool, **given: Any) -> int:
+def run_command(
+    debug: bool | None,
+    /,
+    provider: str | None,
+    config: Path | None,
+    globs: tuple[str, ...],
+    at_once: int | None,
+    alone: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
     """Judge an endpoint against the contract of PROVIDER, or `all` contracts one after the other.
 
-    Without --base-url, the embedded reference provider is judged: no key, no network.
+    Without --base-url, the embedded reference provider is judged: no key, no network. Without PROVIDER, the targets
+    of conformance.toml are judged, several at once.
     """
-    from conformance import contract, launch
-
-    if provider == "all" and given.get("name"):
-        raise SettingsError("--name goes with one provider; targets of `all` are named after their providers")
-    specs = settings(provider, given).specs
-    names = contract.providers(specs) if provider == "all" else (provider,)
-    chosen = [settings(name, given) for name in names]
-    for one in chosen:
-        launch.check(one)
-    codes = [_judged(one, given, quiet=quiet, debug=bool(debug)) for one in chosen]
-    click.echo(f"reports: {chosen[0].out / 'index.html'}")
+    if provider is None:
+        jobs, most = of_file(config, globs, given)
+    elif config or globs or at_once:
+        raise SettingsError("a PROVIDER and targets of a file are both named; leave out PROVIDER, or the rest")
+    else:
+        jobs, most = of_provider(provider, given), 1
+    chosen = [one for one, _ in jobs]
+    before = [_stamp(one) for one in chosen]
+    if provider is None and len(jobs) > 1:
+        codes = judge_all(chosen, str(config or FILE), given, quiet=quiet, at_once=min(at_once or most, len(jobs)))
+    else:
+        codes = [_judged(one, options, quiet=quiet, debug=bool(debug)) for one, options in jobs]
+    if not alone:
+        written = [one if _stamp(one) != stamp else None for one, stamp in zip(chosen, before, strict=True)]
+        _together(chosen, written, codes, publish=len(jobs) > 1 and provider is None)
     return gravest(codes)
+
+
+def _stamp(chosen: Settings) -> int:
+    """When the results of a target were written; what a run did not write is not its result."""
+    path = chosen.folder / "results.json"
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def _together(
+    chosen: Sequence[Settings], written: Sequence[Settings | None], codes: Sequence[int], *, publish: bool
+) -> None:
+    """One summary and one index of all targets."""
+    from conformance.report import outputs, overview, results
+
+    found = [results.read(one.folder / "results.json") if one else None for one in written]
+    rows = [overview.row(one.target, *pair) for one, pair in zip(chosen, zip(found, codes, strict=True), strict=True)]
+    out = chosen[0].out  # one for all targets
+    if any(written):
+        outputs.write_index(out)
+        (out / "summary.md").write_text(overview.markdown(rows), "utf-8")
+    if publish:
+        outputs.publish_all(overview.markdown(rows), [one for one in found if one])
+    if len(rows) > 1:
+        click.echo("\n".join(overview.lines(rows)))
+    click.echo(f"reports: {out / 'index.html'}")
 
 
 def gravest(codes: list[int]) -> int:

@@ -45,7 +45,12 @@ def write_index(out: Path) -> Path:
 
 def publish(results: Mapping[str, Any]) -> None:
     """Append the summary to the file that GitHub shows on the job's page, where there is one."""
+    publish_all("", [results])
+
+
+def publish_all(overview: str, found: Iterable[Mapping[str, Any]]) -> None:
+    """Append an overview and the summary of each target."""
     where = os.environ.get(STEP_SUMMARY)
     if where:
         with suppress(OSError), Path(where).open("a", encoding="utf-8") as file:  # no verdict is lost over this
-            file.write(f"\n{markdown.render(results)}")
+            file.write("\n".join([overview, *map(markdown.render, found)]))
