@@ -308,7 +308,7 @@ def test_values_of_the_file_stand_in_no_list_of_processes(monkeypatch):
 def nightly(tmp_path_factory):
     """Three targets in one run: one conforms, one breaks what is waived, one breaks what nobody accepted."""
     folder = tmp_path_factory.mktemp("nightly")
-    with faulty("usage_is_not_sent") as address:
+    with faulty("total_is_one_too_many_when_plain") as address:
         (folder / "conformance.toml").write_text(
             f"""
             at_once = 2
