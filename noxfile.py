@@ -37,3 +37,17 @@ def wheel(session: nox.Session) -> None:
     session.install("-c", "constraints.txt", "--find-links", built, "completions-conformance")
     session.chdir(built)
     session.run("conformance", "run", "all")
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Does each check notice what it is there for? (Up to an hour; keeps scores.json.)"""
+    session.install(*DEV)
+    session.run("python", "bench/mutants.py", "--store", *session.posargs)
+
+
+@nox.session
+def mutators(session: nox.Session) -> None:
+    """Which changes of a good reply does nobody notice?"""
+    session.install(*DEV)
+    session.run("python", "bench/mutators.py", "--store", *session.posargs)

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from conformance.exchange import Exchange, Piece
 from conformance.judge import Traffic, judge_all
 from conformance.model import BROKEN, Ending, Verdict, Wave
+from conformance.reference.places import CHANGES, changed, differs, general, walk
 from conformance.reference.proof import Ground
 from conformance.runner.repeats import repeats
 
-Path = tuple[str | int, ...]
-MAPS: Final = frozenset({"top_logprobs"})  # objects whose member names are data
 DATA: Final = b"data: "
-Step = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -55,11 +52,11 @@ def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
         if where:
             headers |= dict.fromkeys((where, name.lower()) for name, _ in x.headers)
         for document in x.documents if where else ():
-            for path, value in walk(document.value):
+            for path, _ in walk(document.value):
                 found = paths.setdefault((where, general(path)), {})
-                found |= dict.fromkeys(name for name in CHANGES if _differs(document.value, path, value, name))
-    for (where, path), changes in paths.items():
-        yield from (Mutator(f"{where} {path}", change, _json(where, path, change)) for change in changes)
+                found |= dict.fromkeys(name for name in CHANGES if differs(document.value, path, name))
+    for (where, told), changes in paths.items():
+        yield from (Mutator(f"{where} {told}", change, _json(where, told, change)) for change in changes)
     for place in ("first", "middle", "last", "done"):
         yield from (Mutator(f"event {place}", change, _event(place, step)) for change, step in EVENTS.items())
     for where, name in headers:
@@ -72,7 +69,7 @@ def notice(where: Ground, mutator: Mutator) -> tuple[frozenset[str], bool]:
     if where.plain is None:
         raise ValueError("the ground has no plain run to change; take it from ground()")
     exchanges = [mutator.apply(x) for x in where.plain.exchanges]
-    changed = any(a is not b for a, b in zip(exchanges, where.plain.exchanges, strict=True))
+    touched = any(a is not b for a, b in zip(exchanges, where.plain.exchanges, strict=True))
     original = {x.case.id: x for x in exchanges}
     waves = [Wave("recorded", where.plain.planned)]
     verdicts: tuple[Verdict, ...] = ()
@@ -85,89 +82,7 @@ def notice(where: Ground, mutator: Mutator) -> tuple[frozenset[str], bool]:
         waves += again
         exchanges += [Exchange(case, original[case.repeats].attempts) for wave in again for case in wave.cases]
     new = [one for one in verdicts if one.outcome in BROKEN and one.requirement.id not in where.plain.broken]
-    return frozenset(one.requirement.check for one in new), changed
-
-
-def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every place in a JSON value, from the outside in."""
-    for step, item in _members(value):
-        yield (*path, step), item
-        yield from walk(item, (*path, step))
-
-
-def _members(value: Any) -> list[tuple[str | int, Any]]:
-    return list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
-
-
-def general(path: Path) -> str:
-    """A path with its numbers and data left out: `choices[].logprobs.top_logprobs[].*`."""
-    told = ""
-    for number, step in enumerate(path):
-        if isinstance(step, int):
-            told += "[]"
-        else:
-            data = number > 1 and path[number - 2] in MAPS and isinstance(path[number - 1], int)
-            told += ("." if told else "") + ("*" if data else step)
-    return told
-
-
-def _delete(holder: Any, step: Any) -> None:
-    del holder[step]
-
-
-def _null(holder: Any, step: Any) -> None:
-    holder[step] = None
-
-
-def _retyped(holder: Any, step: Any) -> None:
-    value = holder[step]
-    text = isinstance(value, str) or value is None
-    holder[step] = 7 if text else {} if isinstance(value, list) else [] if isinstance(value, dict) else f"{value} "
-
-
-def _more(by: int) -> Step:
-    def change(holder: Any, step: Any) -> None:
-        if isinstance(holder[step], (int, float)) and not isinstance(holder[step], bool):
-            holder[step] += by
-
-    return change
-
-
-def _swap(holder: Any, step: Any) -> None:
-    steps = [one for one, _ in _members(holder)]
-    place = steps.index(step)
-    if place:
-        other = steps[place - 1]
-        if isinstance(holder, list) or type(holder[other]) is type(holder[step]):
-            holder[step], holder[other] = holder[other], holder[step]
-
-
-CHANGES: Final[Mapping[str, Step]] = {
-    "delete": _delete,
-    "null": _null,
-    "other type": _retyped,
-    "+1": _more(1),
-    "-1": _more(-1),
-    "swap": _swap,
-}
-
-
-def _changed(root: Any, path: Path, change: str) -> Any:
-    whole = deepcopy(root)
-    holder = whole
-    for step in path[:-1]:
-        holder = holder[step]
-    CHANGES[change](holder, path[-1])
-    return whole
-
-
-def _differs(root: Any, path: Path, value: Any, change: str) -> bool:
-    holder = root
-    for step in path[:-1]:
-        holder = holder[step]
-    copy = list(holder) if isinstance(holder, list) else dict(holder)
-    CHANGES[change](copy, path[-1])
-    return bool(json.dumps(copy) != json.dumps(holder))
+    return frozenset(one.requirement.check for one in new), touched
 
 
 def _json(where: str, path: str, change: str) -> Callable[[Exchange], Exchange]:
@@ -177,15 +92,13 @@ def _json(where: str, path: str, change: str) -> Callable[[Exchange], Exchange]:
         places = [
             (document, found)
             for document in x.documents
-            for found, value in walk(document.value)
-            if general(found) == path and _differs(document.value, found, value, change)
+            for found, _ in walk(document.value)
+            if general(found) == path and differs(document.value, found, change)
         ]
         if not places:
             return x
         document, found = places[len(places) // 2]
-        content = json.dumps(
-            _changed(document.value, found, change), ensure_ascii=False, separators=(",", ":")
-        ).encode()
+        content = json.dumps(changed(document.value, found, change), ensure_ascii=False, separators=(",", ":")).encode()
         if where != "chunk":
             return _with(x, content)
         frames = _frames(x)

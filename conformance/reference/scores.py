@@ -89,7 +89,7 @@ def write_wire(counts: Mapping[str, Mapping[str, int]]) -> None:
 
 def _keep(part: str, found: Scores) -> None:
     now, old = catalogue(), stored()
-    whole = old if old["catalogue"] == now else {"catalogue": now, "scores": {}}
+    whole: dict[str, Any] = old if old["catalogue"] == now else {"catalogue": now, "scores": {}}
     kept = whole.setdefault(part, {})
     for provider, profiles in found.items():
         kept[provider] = {**kept.get(provider, {}), **profiles}
