@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import USAGE, streaming
+from conformance.planning.dimensions import USAGE, likely, streaming
 from conformance.planning.edges import beyond, shaped
 from conformance.planning.scene import Scene, part
 from conformance.strictjson import MISSING, dumps
@@ -70,7 +70,7 @@ def _cases(
         key = f"{row.id} {label}"
         yield from _pair(scene, row, label, patch, {}, part("channel", key, "plain"))
         yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene), part("channel", key, "stream"))
-    elif turn % 2:
+    elif turn % 2 and "max_tokens" not in patch:  # those share their control with a documented value, sent plain
         yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene))
     else:
         yield from _pair(scene, row, label, patch, {})
@@ -80,6 +80,8 @@ def _pair(
     scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], way: Mapping[str, Any], *more: Membership
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
+    if "max_tokens" in patch and scene.has("stop"):
+        way = {**way, "stop": likely(scene)}  # a target that takes a broken limit for none shall not write a book
     yield scene.case("base", scene.body(way), part("refuse", key, "control"))
     yield scene.case("invalid", scene.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
 

@@ -14,6 +14,7 @@ from jsonschema.exceptions import best_match
 
 from conformance import __version__
 from conformance.catalogue import load
+from conformance.proven import mutation_score
 from conformance.report.replay import curl
 from conformance.report.standing import VERDICTS, exit_code, index, score
 from conformance.waivers import Waiver, apply, today
@@ -70,6 +71,7 @@ def document(
         "exit_code": code,
         "incomplete": list(run.incomplete),
         "waiver_faults": faults,
+        "mutation_score": mutation_score(contract.provider, run.profile),
         "totals": dict(run.totals),
         "index": index(rows),
         "score": score(rows),
