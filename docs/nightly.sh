@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# After a run: compare each target with the last time it was judged, keep its results, draw the trend.
+#   nightly.sh [REPORTS] [HISTORY]
+# Exit code 1 where a promise is newly broken, 2 where something could not be read.
+set -euo pipefail
+reports=${1:-reports}
+history=${2:-history}
+night=$(date -u +%Y-%m-%dT%H-%M-%SZ)
+worst=0
+mkdir -p "$history"
+: > "$reports/changes.md"
+for results in "$reports"/*/results.json; do
+  target=$(basename "$(dirname "$results")")
+  last=""
+  for one in "$history"/*/"$target"/results.json; do # names of nights sort by time
+    if [ -e "$one" ]; then last=$one; fi
+  done
+  if [ -n "$last" ]; then
+    code=0
+    conformance diff "$last" "$results" --format markdown >> "$reports/changes.md" || code=$?
+    if [ "$code" -gt "$worst" ]; then worst=$code; fi
+  fi
+  mkdir -p "$history/$night/$target"
+  cp "$results" "$history/$night/$target/results.json"
+done
+conformance history "$history" --out "$reports/history.html"
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$reports/changes.md" >> "$GITHUB_STEP_SUMMARY"; fi
+exit "$worst"
