@@ -32,4 +32,4 @@ def test_a_card_says_promise_reason_and_mending():
     assert row.promise in told
     assert check.why in told
     assert check.fix in told
-    assert "HTTP/1.1 200" in examples(row)
+    assert "HTTP/1.1 200" in examples(contract, row)
