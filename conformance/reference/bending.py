@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from os.path import commonprefix
 from typing import Any
 
 from conformance.reference.alter import Call
 from conformance.reference.message import Portion, Refusal, Response
 from conformance.reference.reply import Text
 from conformance.reference.wish import Wish
+from conformance.reference.writing import Step, kept
 
 Json = dict[str, Any]
 
@@ -41,8 +43,11 @@ def sampled(wish: Wish, **changes: Any) -> Wish:
 
 
 def rewritten(text: Text, new: str) -> Text:
-    """The text with other words; its tokens stay what they were."""
-    return replace(text, written=replace(text.written, text=new))
+    """The text with other words: its tokens as far as they agree, and one more for the rest."""
+    shared = len(commonprefix([text.written.text, new]))
+    rest = [Step(0, new[shared:], -0.5, ((new[shared:], -0.5),))] if new[shared:] else []
+    steps = (*kept(text.written.steps, shared), *rest)
+    return replace(text, written=replace(text.written, text=new, steps=steps))
 
 
 def asked(call: Call, name: str) -> Any:

@@ -220,8 +220,8 @@ def _candidates(call: Call) -> Iterator[list[Written]]:
     greedy = wish.sampling.temperature == 0 or wish.sampling.top_k == 1
     for prompt in wish.prompts:
         order = _order(call, prompt)
-        if varies and _dice(call, 0).random() < 0.3:
-            order = replace(order, suffix=order.suffix + "\0")  # as if rounding had tipped the balance
+        if varies and _dice(call, 0).random() < 0.15:
+            order = replace(order, suffix=f"{order.suffix}\0{call.number}")  # as if rounding had tipped the balance
         if greedy or order.script is not None:
             yield [write(provider.model, order, Random(0))] * wish.best_of  # noqa: S311 - words, not secrets
             continue

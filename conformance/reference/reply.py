@@ -167,7 +167,11 @@ def usage(shape: Shape, texts_of: Sequence[Written], prompts: Sequence[Prompt], 
           *, bos: bool) -> dict[str, Any]:  # fmt: skip
     """What the reply cost: each prompt once, and every candidate that was written for it."""
     asked = sum(max(len(prompt.tokens), 1) + (bos and prompt.given_as_tokens) for prompt in prompts)
-    spoken = sum(written.spoken + (settings.counts_the_end and written.stopped) for written in texts_of)
+    most = wish.max_tokens or 0
+    spoken = sum(
+        min(one.spoken + 1, max(most, one.spoken)) if one.stopped and settings.counts_the_end else one.spoken
+        for one in texts_of
+    )
     return {
         "prompt_tokens": asked,
         "completion_tokens": spoken,

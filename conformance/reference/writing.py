@@ -77,8 +77,8 @@ def write(model: LanguageModel, order: Order, rng: Random) -> Written:
         text += steps[-1].text
         cut = _cut(text, len(steps[-1].text), order) if order.stops and steps[-1].text else None
         if cut is not None:
-            kept = _kept(steps, cut)
-            return Written(kept, text[:cut], True, len(kept), text)
+            left = kept(steps, cut)
+            return Written(left, text[:cut], True, len(left), text)
         told[token] += 1
         seen.add(token)
         before, last = last, token
@@ -135,15 +135,15 @@ def _cut(text: str, added: int, order: Order) -> int | None:
     return (min(found)[1] if order.keep_stop else min(found)[0]) if found else None
 
 
-def _kept(steps: Sequence[Step], length: int) -> tuple[Step, ...]:
+def kept(steps: Sequence[Step], length: int) -> tuple[Step, ...]:
     """The steps that make the first `length` characters, the last one cut where the text is."""
-    kept: list[Step] = []
+    found: list[Step] = []
     for step in steps:
         if length <= 0:
             break
-        kept.append(step if len(step.text) <= length else _clipped(step, step.text[:length]))
+        found.append(step if len(step.text) <= length else _clipped(step, step.text[:length]))
         length -= len(step.text)
-    return tuple(kept)
+    return tuple(found)
 
 
 def _clipped(step: Step, text: str) -> Step:

@@ -6,6 +6,7 @@ from conformance.model import Contract
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import Json, choices, streaming, usages
 from conformance.reference.fault import fault
+from conformance.strictjson import dumps
 
 PLAIN, CHUNK = "plain_field_conforms", "chunk_field_conforms"
 SEEN = (
@@ -36,6 +37,11 @@ def required(contract: Contract, name: str) -> bool:
 def described(contract: Contract, name: str) -> bool:
     """Only where the response describes this member."""
     return name in contract.response.get("properties", {})
+
+
+def describes_logprobs(contract: Contract) -> bool:
+    """Only where the response says what log probabilities look like."""
+    return '"token_logprobs"' in dumps(contract.response)
 
 
 def requires_service_tier(contract: Contract) -> bool:
@@ -218,10 +224,10 @@ def fingerprint_is_a_number(documents: list[Json], call: Call) -> list[Json]:
 
 @fault(
     Stage.REPLY,
-    PLAIN,
+    "usage_counts_are_whole",
     also=(
         CHUNK,
-        "usage_counts_are_whole",
+        PLAIN,
         "usage_adds_up",
         "twin_usage_agrees",
         "length_uses_the_limit",
@@ -249,6 +255,7 @@ def counts_are_strings(documents: list[Json], call: Call) -> list[Json]:
         "zero_logprobs_means_sampled_only",
     ),
     needs=("logprobs",),
+    fits=describes_logprobs,
 )
 def tokens_are_objects(documents: list[Json], call: Call) -> list[Json]:
     """The tokens of log probabilities are objects, not strings."""

@@ -22,7 +22,12 @@ def id_differs_between_choices(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, "chunks_share_one_id", only=lambda call: call.streamed and call.wish.include_usage)
+@fault(
+    Stage.REPLY,
+    "chunks_share_one_id",
+    needs=("stream_options",),
+    only=lambda call: call.streamed and call.wish.include_usage,
+)
 def id_of_the_usage_chunk_is_new(documents: list[Json], call: Call) -> list[Json]:
     """The last chunk, which reports usage, has another id."""
     return [*documents[:-1], {**documents[-1], "id": "cmpl-usage"}]

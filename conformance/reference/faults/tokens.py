@@ -142,7 +142,6 @@ def zero_is_taken_for_absent(wish: Wish, call: Call) -> Wish:
     also=SHORT,
     fits=lambda contract: isinstance(contract.default("max_tokens"), int),
     imitates="The default was another.",
-    variants=("plain", "streamed"),
 )
 def default_limit_is_32(wish: Wish, call: Call) -> Wish:
     """Without max_tokens, 32 tokens come."""
