@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from os.path import commonprefix
 from typing import Any
 
 from conformance.reference.alter import Call
@@ -44,7 +43,8 @@ def sampled(wish: Wish, **changes: Any) -> Wish:
 
 def rewritten(text: Text, new: str) -> Text:
     """The text with other words: its tokens as far as they agree, and one more for the rest."""
-    shared = len(commonprefix([text.written.text, new]))
+    old = text.written.text
+    shared = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     rest = [Step(0, new[shared:], -0.5, ((new[shared:], -0.5),))] if new[shared:] else []
     steps = (*kept(text.written.steps, shared), *rest)
     return replace(text, written=replace(text.written, text=new, steps=steps))

@@ -74,7 +74,7 @@ def n_is_ignored(wish: Wish, call: Call) -> Wish:
     Stage.WISH,
     "choices_are_complete",
     needs=("n", "logprobs"),
-    also=MISSING,
+    also=(*MISSING, "logprobs_change_nothing"),
     imitates="With log probabilities, one choice came.",
 )
 def n_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
@@ -85,7 +85,7 @@ def n_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
 @fault(
     Stage.WISH,
     "choices_are_complete",
-    also=MISSING,
+    also=(*MISSING, "prompt_tokens_match_ids"),
     variants=("plain", "streamed"),
     imitates="Of several prompts, the first alone was answered.",
 )
@@ -109,7 +109,7 @@ def last_prompt_alone_is_answered(texts: list[Text], call: Call) -> list[Text]:
 @fault(
     Stage.REPLY,
     "choices_are_complete",
-    also=MISSING,
+    also=(*MISSING, "stop"),
     only=lambda call: several(call) and streaming(call),
     imitates="All parts of a stream had index 0.",
 )
@@ -121,7 +121,11 @@ def all_chunks_have_index_0(documents: list[Json], call: Call) -> list[Json]:
 
 
 @fault(
-    Stage.REPLY, "choices_are_complete", also=MISSING, variants=("plain", "streamed"), imitates="Indices began at 1."
+    Stage.REPLY,
+    "choices_are_complete",
+    also=(*MISSING, "stop_cuts_earliest"),
+    variants=("plain", "streamed"),
+    imitates="Indices began at 1.",
 )
 def indices_begin_at_1(documents: list[Json], call: Call) -> list[Json]:
     """The first choice has index 1."""
@@ -130,7 +134,20 @@ def indices_begin_at_1(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, "choices_are_complete", also=MISSING, only=streaming, imitates="The index counted the tokens.")
+@fault(
+    Stage.REPLY,
+    "choices_are_complete",
+    also=(
+        *MISSING,
+        "bias_forces",
+        "echo_adds_only_the_prompt",
+        "length_comes_with_text",
+        "length_means_the_limit",
+        "stop_cuts_earliest",
+    ),
+    only=streaming,
+    imitates="The index counted the tokens.",
+)
 def index_counts_chunks(documents: list[Json], call: Call) -> list[Json]:
     """The index of a chunk is its number."""
     for place, choice in enumerate(choices(documents)):
@@ -154,7 +171,14 @@ def finish_of_later_choices_is_lost(documents: list[Json], call: Call) -> list[J
 @fault(
     Stage.REPLY,
     "choice_indices_are_unique",
-    also=(*MISSING, "choices_are_complete"),
+    also=(
+        "echo_adds_only_the_prompt",
+        "logprobs_are_finite",
+        "longer_limit_extends",
+        "stop",
+        *MISSING,
+        "choices_are_complete",
+    ),
     only=lambda call: plain(call) and several(call),
 )
 def all_choices_have_index_0(documents: list[Json], call: Call) -> list[Json]:
@@ -178,7 +202,9 @@ def _batch(call: Call) -> bool:
     return len(call.wish.prompts) > 1
 
 
-@fault(Stage.TEXTS, "batch_order_holds", also=SWAPPED, only=_batch, variants=("plain", "streamed"))
+@fault(
+    Stage.TEXTS, "batch_order_holds", also=(*SWAPPED, "stop_cuts_earliest"), only=_batch, variants=("plain", "streamed")
+)
 def prompts_are_answered_backwards(texts: list[Text], call: Call) -> list[Text]:
     """Of several prompts, the last one's answer comes first."""
     indices = [text.index for text in texts]
@@ -193,7 +219,7 @@ def prompts_take_turns(texts: list[Text], call: Call) -> list[Text]:
     return sorted(moved, key=lambda text: text.index)
 
 
-@fault(Stage.TEXTS, "batch_order_holds", also=SWAPPED, only=_batch)
+@fault(Stage.TEXTS, "batch_order_holds", also=(*SWAPPED, "logprobs_count_the_tokens"), only=_batch)
 def first_answer_comes_for_every_prompt(texts: list[Text], call: Call) -> list[Text]:
     """Every prompt of a batch gets the first one's answer."""
     n = call.wish.n
@@ -205,6 +231,7 @@ def first_answer_comes_for_every_prompt(texts: list[Text], call: Call) -> list[T
     "best_of_returns_n",
     needs=("best_of",),
     also=(
+        "text_offsets_follow_tokens",
         "choices_are_complete",
         "every_choice_finishes",
         "length_uses_the_limit",

@@ -97,7 +97,7 @@ def echo_is_in_capitals(documents: list[Json], call: Call) -> list[Json]:
     needs=NEEDS,
     variants=("plain", "streamed"),
     only=lambda call: call.wish.echo and call.wish.max_tokens != 0,
-    also=(*GONE, "json_is_valid"),
+    also=("bias_forces", "stop_cuts_earliest", *GONE, "json_is_valid"),
 )
 def echo_is_followed_by_a_line_break(documents: list[Json], call: Call) -> list[Json]:
     """A line break stands between the echoed prompt and the completion."""

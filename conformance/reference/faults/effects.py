@@ -100,7 +100,10 @@ def bias_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
     "narrow_sampling_is_greedy",
     needs=("top_p",),
     variants=BOTH,
-    also=("parameter_spreads_texts",),
+    also=(
+        "filter_bounds_the_choice",
+        "parameter_spreads_texts",
+    ),
     imitates="top_p was not read.",
 )
 def top_p_is_ignored(wish: Wish, call: Call) -> Wish:
@@ -108,7 +111,15 @@ def top_p_is_ignored(wish: Wish, call: Call) -> Wish:
     return sampled(wish, top_p=1.0)
 
 
-@fault(Stage.WISH, "parameter_spreads_texts", needs=("top_p",), also=("narrow_sampling_is_greedy",))
+@fault(
+    Stage.WISH,
+    "parameter_spreads_texts",
+    needs=("top_p",),
+    also=(
+        "effects",
+        "narrow_sampling_is_greedy",
+    ),
+)
 def top_p_is_turned_round(wish: Wish, call: Call) -> Wish:
     """A low top_p keeps more tokens, not fewer."""
     return sampled(wish, top_p=1 - wish.sampling.top_p)
@@ -125,7 +136,15 @@ def top_k_is_ignored(wish: Wish, call: Call) -> Wish:
     return sampled(wish, top_k=0)
 
 
-@fault(Stage.WISH, "parameter_spreads_texts", needs=("min_p",), also=("narrow_sampling_is_greedy",))
+@fault(
+    Stage.WISH,
+    "parameter_spreads_texts",
+    needs=("min_p",),
+    also=(
+        "filter_bounds_the_choice",
+        "narrow_sampling_is_greedy",
+    ),
+)
 def min_p_is_ignored(wish: Wish, call: Call) -> Wish:
     """min_p has no effect."""
     return sampled(wish, min_p=0.0)
@@ -167,7 +186,14 @@ def temperature_is_turned_round(wish: Wish, call: Call) -> Wish:
     Stage.TEXTS,
     "sampling_varies",
     variants=BOTH,
-    also=("parameter_spreads_texts", "penalty_reduces_repetition", "choices_agree_when_greedy", "seed_repeats"),
+    also=(
+        "length_means_the_limit",
+        "logprobs_count_the_tokens",
+        "parameter_spreads_texts",
+        "penalty_reduces_repetition",
+        "choices_agree_when_greedy",
+        "seed_repeats",
+    ),
 )
 def sampled_texts_come_from_a_cache(texts: list[Text], call: Call) -> list[Text]:
     """The first text that was drawn for a prompt is given for it ever after."""
@@ -259,7 +285,13 @@ def schema_is_ignored(wish: Wish, call: Call) -> Wish:
     "json_is_valid",
     needs=("response_format",),
     only=lambda call: bool(call.wish.output),
-    also=("tokens_join_to_text", "stop_text_is_as_promised"),
+    also=(
+        "completion_tokens_are_counted",
+        "echo_begins_with_prompt",
+        "logprobs",
+        "tokens_join_to_text",
+        "stop_text_is_as_promised",
+    ),
 )
 def json_stands_in_a_fence(documents: list[Json], call: Call) -> list[Json]:
     """JSON comes in a Markdown fence."""

@@ -104,7 +104,12 @@ def error_message_is_empty(body: Json, call: Call) -> Json:
     return {"error": {**body["error"], "message": "", "param": ""}} if isinstance(body.get("error"), dict) else body
 
 
-@fault(Stage.ERROR, "error_field_conforms", also=SHAPE, fits=lambda contract: bool(contract.errors))
+@fault(
+    Stage.ERROR,
+    "error_field_conforms",
+    also=(*SHAPE, "error_message_is_clean"),
+    fits=lambda contract: bool(contract.errors),
+)
 def errors_are_of_another_shape(body: Json, call: Call) -> Json:
     """Refusals have the shape of another provider."""
     if "error" in body:
@@ -168,7 +173,12 @@ def gateway_adds_a_member(refusal: Refusal | None, call: Call) -> Refusal | None
     return refusal or Refusal(400, (Problem("stream_settings: extra fields not permitted", "stream_settings"),))
 
 
-@fault(Stage.RESPONSE, "refusal_is_not_a_success", also=STATUS, imitates="Errors came with a status of 200.")
+@fault(
+    Stage.RESPONSE,
+    "refusal_is_not_a_success",
+    also=(*STATUS, "plain_field_conforms"),
+    imitates="Errors came with a status of 200.",
+)
 def errors_come_with_200(response: Response, call: Call) -> Response:
     """Refusals have a status of 200."""
     return replace(response, status=200) if _refusing(response) else response
@@ -235,6 +245,7 @@ def _told(body: Json, message: str) -> Json:
     Stage.RESPONSE,
     "no_server_error",
     also=(
+        "error_has_envelope",
         "invalid_is_refused",
         "errors_agree_on_both_channels",
         "error_names_the_field",

@@ -42,7 +42,7 @@ def finish_reason_stays_null(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     "every_choice_finishes",
-    also=NEVER,
+    also=(*NEVER, "batch_is_singles"),
     only=lambda call: call.wish.n * len(call.wish.prompts) > 1,
     imitates="With n, only the first choice was finished.",
 )
@@ -54,7 +54,7 @@ def only_the_first_choice_finishes(documents: list[Json], call: Call) -> list[Js
     return documents
 
 
-@fault(Stage.REPLY, "every_choice_finishes", also=NEVER, only=lambda call: call.streamed)
+@fault(Stage.REPLY, "every_choice_finishes", also=(*NEVER, "twin_finish_agrees"), only=lambda call: call.streamed)
 def limit_finishes_without_a_reason(documents: list[Json], call: Call) -> list[Json]:
     """A stream that was cut by its limit gets no finish reason."""
     return _reason(documents, None, _length(call))
@@ -75,7 +75,7 @@ def finish_reason_is_the_engines_own(documents: list[Json], call: Call) -> list[
 @fault(
     Stage.REPLY,
     "finish_reason_is_one_of",
-    also=(*ENUM, "every_choice_finishes"),
+    also=("stop_that_never_matches", *ENUM, "every_choice_finishes"),
     only=lambda call: bool(call.wish.stops),
     needs=("stop",),
 )
@@ -102,7 +102,14 @@ def finish_reason_is_empty_in_the_middle(documents: list[Json], call: Call) -> l
     Stage.REPLY,
     "finish_reason_is_settled",
     only=lambda call: call.streamed,
-    also=("twin_finish_agrees", "length_means_the_limit", "stop_finishes_with_stop", "cut_text_finishes_with_length"),
+    also=(
+        "effects",
+        "length_uses_the_limit",
+        "twin_finish_agrees",
+        "length_means_the_limit",
+        "stop_finishes_with_stop",
+        "cut_text_finishes_with_length",
+    ),
 )
 def finish_reason_is_taken_back(documents: list[Json], call: Call) -> list[Json]:
     """A last empty chunk gives a second, different reason."""
@@ -145,7 +152,7 @@ def limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "length_means_the_limit",
     only=lambda call: call.wish.n > 1,
-    also=("twin_finish_agrees", "cut_text_finishes_with_length", "choices_agree_when_greedy"),
+    also=("batch_is_singles", "twin_finish_agrees", "cut_text_finishes_with_length", "choices_agree_when_greedy"),
 )
 def limit_of_later_choices_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
     """With n, choices after the first finish with the reason for a natural end."""
@@ -160,7 +167,7 @@ def limit_of_later_choices_is_called_stop(documents: list[Json], call: Call) -> 
     "stop_finishes_with_stop",
     variants=("plain", "streamed"),
     needs=("stop",),
-    also=("length_means_the_limit", "length_uses_the_limit", "stop_cuts_earliest"),
+    also=("logprobs_cover_echo", "length_means_the_limit", "length_uses_the_limit", "stop_cuts_earliest"),
     only=lambda call: bool(call.wish.stops),
 )
 def stop_is_called_length(documents: list[Json], call: Call) -> list[Json]:

@@ -44,7 +44,12 @@ def reply_is_labelled_text(response: Response, call: Call) -> Response:
 @fault(
     Stage.RESPONSE,
     "plain_is_one_json_text",
-    also=("plain_field_conforms",),
+    also=(
+        "choices",
+        "suffix_is_used",
+        "twin_choices_agree",
+        "plain_field_conforms",
+    ),
     only=plain,
     imitates="A server appended the end mark of streams to plain JSON.",
 )
@@ -63,6 +68,7 @@ def keep_alive_is_latin_1(frames: list[bytes], call: Call) -> list[bytes]:
     Stage.FRAMES,
     "stream_has_events",
     also=(
+        "suffix_is_used",
         "done_is_sent",
         "last_event_is_terminated",
         "usage_chunk_is_sent",
@@ -87,6 +93,7 @@ def events_are_bare_lines(frames: list[bytes], call: Call) -> list[bytes]:
     Stage.FRAMES,
     "stream_payloads_are_json",
     also=(
+        "suffix_is_used",
         "done_is_sent",
         "twin_text_agrees",
         "every_choice_finishes",
@@ -118,7 +125,17 @@ def comment_is_sent_as_data(frames: list[bytes], call: Call) -> list[bytes]:
 @fault(
     Stage.FRAMES,
     "stream_payloads_are_json",
-    also=("twin_text_agrees", "twin_logprobs_agree"),
+    also=(
+        "choices_are_complete",
+        "echo",
+        "json_is_valid",
+        "length_means_the_limit",
+        "logprobs",
+        "relations",
+        "stop_cuts_earliest",
+        "twin_text_agrees",
+        "twin_logprobs_agree",
+    ),
     imitates="A relay took each read from the network for one whole event.",
 )
 def long_event_is_torn(frames: list[bytes], call: Call) -> list[bytes]:

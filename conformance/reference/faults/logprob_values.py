@@ -98,7 +98,14 @@ def tokens_lose_their_spaces(documents: list[Json], call: Call) -> list[Json]:
     "tokens_join_to_text",
     needs=NEEDS,
     only=lambda call: scored(call) and several(call),
-    also=(*TEXT, "logprobs_count_the_tokens", "twin_logprobs_agree", "logprob_lists_are_parallel"),
+    also=(
+        "length_means_the_limit",
+        "logprobs_are_finite",
+        *TEXT,
+        "logprobs_count_the_tokens",
+        "twin_logprobs_agree",
+        "logprob_lists_are_parallel",
+    ),
 )
 def tokens_are_those_of_the_first_choice(documents: list[Json], call: Call) -> list[Json]:
     """With several choices, all have the tokens of the first."""
@@ -149,7 +156,7 @@ def offsets_forget_the_echo(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, "text_offsets_follow_tokens", needs=NEEDS, only=scored)
+@fault(Stage.REPLY, "text_offsets_follow_tokens", needs=NEEDS, only=scored, also=("twin_logprobs_agree",))
 def offsets_count_tokens(documents: list[Json], call: Call) -> list[Json]:
     """Offsets count tokens, not characters."""
     for lists in logprobs(documents):
@@ -164,6 +171,7 @@ def offsets_count_tokens(documents: list[Json], call: Call) -> list[Json]:
     needs=NEEDS,
     only=lambda call: (call.wish.logprobs or 0) > 2,
     variants=("plain", "streamed"),
+    also=("sampled_token_is_listed",),
 )
 def alternatives_are_two_at_most(documents: list[Json], call: Call) -> list[Json]:
     """At most two tokens are listed, whatever was asked for."""
@@ -222,7 +230,13 @@ def alternatives_are_probabilities_halved(documents: list[Json], call: Call) -> 
     return documents
 
 
-@fault(Stage.REPLY, "top_logprobs_are_plausible", needs=NEEDS, only=lambda call: (call.wish.logprobs or 0) > 0)
+@fault(
+    Stage.REPLY,
+    "top_logprobs_are_plausible",
+    needs=NEEDS,
+    only=lambda call: (call.wish.logprobs or 0) > 0,
+    also=("filter_bounds_the_choice",),
+)
 def alternatives_are_those_of_the_next_token(documents: list[Json], call: Call) -> list[Json]:
     """The value of a token and the alternatives beside it belong to different steps."""
     for lists in logprobs(documents):

@@ -160,7 +160,7 @@ def zero_brings_an_alternative(documents: list[Json], call: Call) -> list[Json]:
     needs=NEEDS,
     only=scored,
     variants=("plain", "streamed"),
-    also=(*TEXT, "logprobs_count_the_tokens"),
+    also=("logprobs_are_returned", *TEXT, "logprobs_count_the_tokens"),
     imitates="Tokens and their values had different lengths.",
 )
 def values_lack_the_last_token(documents: list[Json], call: Call) -> list[Json]:
@@ -191,6 +191,7 @@ def alternatives_lack_the_echoed_prompt(documents: list[Json], call: Call) -> li
     only=echoing,
     variants=("plain", "streamed"),
     also=(
+        "logprobs_are_returned",
         "logprobs_count_the_tokens",
         "tokens_join_to_text",
         "text_offsets_follow_tokens",
@@ -216,7 +217,7 @@ def echoed_prompt_is_not_scored(documents: list[Json], call: Call) -> list[Json]
     needs=NEEDS,
     only=scored,
     variants=("plain", "streamed"),
-    also=(*TEXT, "top_logprobs_are_plausible"),
+    also=("bias_forces", *TEXT, "top_logprobs_are_plausible"),
 )
 def tokens_are_listed_twice(documents: list[Json], call: Call) -> list[Json]:
     """The end of each text is scored twice, the second time as empty tokens."""

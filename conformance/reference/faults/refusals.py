@@ -34,7 +34,7 @@ def _must_be_taken(contract: Contract, name: str) -> bool:
     ACCEPTS,
     each=("temperature", "top_p", "n", "logprobs", "presence_penalty", "frequency_penalty", "best_of", "min_p"),
     fits=closed,
-    also=("narrow_sampling_is_greedy", "choices_are_complete"),
+    also=("combination_is_accepted", "narrow_sampling_is_greedy", "choices_are_complete"),
 )
 def highest_value_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """The highest documented `{name}` is turned away: a `<` stands where `<=` was meant."""
@@ -107,6 +107,7 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
         "images",
     ),
     fits=_must_be_taken,
+    also=("limits",),
 )
 def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A documented parameter, `{name}`, is turned away as unknown."""
@@ -139,25 +140,41 @@ def list_of_stops_is_refused(refusal: Refusal | None, call: Call) -> Refusal | N
     return refusal or _refused("stop must be a string", "stop")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: isinstance(asked(call, "stop"), str), needs=("stop",))
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    only=lambda call: isinstance(asked(call, "stop"), str),
+    needs=("stop",),
+    also=("combination_is_accepted",),
+)
 def single_stop_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A stop sequence that is not in a list is turned away."""
     return refusal or _refused("stop must be a list", "stop")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: any(one.given_as_tokens for one in call.wish.prompts))
+@fault(
+    Stage.REFUSAL,
+    ACCEPTS,
+    only=lambda call: any(one.given_as_tokens for one in call.wish.prompts),
+    also=("combination_is_accepted",),
+)
 def token_prompts_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A prompt of token ids is turned away."""
     return refusal or _refused("prompt must be a string", "prompt")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: len(call.wish.prompts) > 1)
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: len(call.wish.prompts) > 1, also=("combination_is_accepted",))
 def batches_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """More than one prompt is turned away."""
     return refusal or _refused("only one prompt is supported", "prompt")
 
 
-@fault(Stage.REFUSAL, "channels_accept_alike", only=lambda call: call.streamed and len(call.wish.prompts) > 1)
+@fault(
+    Stage.REFUSAL,
+    "channels_accept_alike",
+    only=lambda call: call.streamed and len(call.wish.prompts) > 1,
+    also=("combination_is_accepted",),
+)
 def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
     """More than one prompt is turned away where a stream is asked for."""
     return refusal or _refused("streaming supports one prompt", "prompt")
@@ -201,7 +218,9 @@ def zero_logprobs_are_refused(refusal: Refusal | None, call: Call) -> Refusal | 
     return refusal or _refused("logprobs must be positive", "logprobs")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, fits=lambda contract: contract.unknown_fields == "valid")
+@fault(
+    Stage.REFUSAL, ACCEPTS, fits=lambda contract: contract.unknown_fields == "valid", also=("combination_is_accepted",)
+)
 def unknown_members_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A member that the document does not name is turned away, where the document allows any."""
     unknown = call.body.keys() - call.reference.contract.parameters.keys() if isinstance(call.body, dict) else ()

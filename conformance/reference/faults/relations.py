@@ -35,7 +35,12 @@ def chunks_lose_their_leading_spaces(documents: list[Json], call: Call) -> list[
     return documents
 
 
-@fault(Stage.REPLY, "twin_text_agrees", only=streaming, also=(*TEXT, "completion_tokens_are_counted"))
+@fault(
+    Stage.REPLY,
+    "twin_text_agrees",
+    only=streaming,
+    also=("length_means_the_limit", "logprobs", "relations", *TEXT, "completion_tokens_are_counted"),
+)
 def second_chunk_is_lost(documents: list[Json], call: Call) -> list[Json]:
     """The second chunk of a stream is lost, unless it is the last."""
     whole = len(documents) > 3 and not any(choice["finish_reason"] for choice in documents[1]["choices"])
@@ -62,7 +67,11 @@ def chunks_of_other_choices_are_mixed_in(documents: list[Json], call: Call) -> l
     Stage.WISH,
     "twin_text_agrees",
     only=lambda call: call.streamed,
-    also=("burst_does_not_mix",),
+    also=(
+        "relations",
+        "stop_cuts_earliest",
+        "burst_does_not_mix",
+    ),
     imitates="Streams took another route, with a chat template.",
 )
 def streams_take_another_route(wish: Wish, call: Call) -> Wish:
@@ -70,7 +79,16 @@ def streams_take_another_route(wish: Wish, call: Call) -> Wish:
     return replace(wish, suffix=wish.suffix + "\n")
 
 
-@fault(Stage.WISH, "twin_text_agrees", needs=("stream_options",), only=lambda call: call.streamed)
+@fault(
+    Stage.WISH,
+    "twin_text_agrees",
+    needs=("stream_options",),
+    only=lambda call: call.streamed,
+    also=(
+        "relations",
+        "stop_cuts_earliest",
+    ),
+)
 def usage_option_changes_the_text(wish: Wish, call: Call) -> Wish:
     """A stream that is asked for usage writes another text."""
     return replace(wish, suffix=wish.suffix + "\n") if wish.include_usage else wish
@@ -81,6 +99,8 @@ def usage_option_changes_the_text(wish: Wish, call: Call) -> Wish:
     "twin_choices_agree",
     only=lambda call: streaming(call) and call.wish.n > 1,
     also=(
+        "length_uses_the_limit",
+        "usage_is_in_last_chunk",
         "choices_are_complete",
         "every_choice_finishes",
         "twin_text_agrees",
@@ -100,7 +120,12 @@ def streams_have_one_choice_less(documents: list[Json], call: Call) -> list[Json
     Stage.REPLY,
     "twin_finish_agrees",
     only=streaming,
-    also=("length_means_the_limit", "stop_finishes_with_stop", "cut_text_finishes_with_length"),
+    also=(
+        "length_uses_the_limit",
+        "length_means_the_limit",
+        "stop_finishes_with_stop",
+        "cut_text_finishes_with_length",
+    ),
     imitates="Streams said `stop` where plain replies said `length`.",
 )
 def streams_finish_for_another_reason(documents: list[Json], call: Call) -> list[Json]:
@@ -118,6 +143,7 @@ def streams_finish_for_another_reason(documents: list[Json], call: Call) -> list
     "null_is_absent",
     each=("n", "presence_penalty", "frequency_penalty"),
     also=(
+        "completion_tokens_within_limit",
         "valid_is_accepted",
         "choices_are_complete",
         "length_uses_the_limit",
@@ -142,6 +168,11 @@ def null_is_taken_for_the_lowest(body: Any, call: Call, name: str) -> Any:
     "default_is_explicit",
     each=("n", "echo"),
     also=(
+        "completion_tokens_are_counted",
+        "filter_bounds_the_choice",
+        "length_means_the_limit",
+        "logprobs",
+        "stop_text_is_as_promised",
         "choices_are_complete",
         "echo_begins_with_prompt",
         "logprobs_are_not_unasked",
@@ -199,7 +230,10 @@ def streaming_is_the_default(body: Any, call: Call) -> Any:
     Stage.WISH,
     "batch_is_singles",
     variants=("plain", "streamed"),
-    also=("batch_order_holds",),
+    also=(
+        "stop_cuts_earliest",
+        "batch_order_holds",
+    ),
     only=lambda call: isinstance(asked(call, "prompt"), list),
 )
 def prompts_of_a_batch_colour_each_other(wish: Wish, call: Call) -> Wish:
@@ -207,7 +241,16 @@ def prompts_of_a_batch_colour_each_other(wish: Wish, call: Call) -> Wish:
     return replace(wish, suffix=wish.suffix + "\n") if len(wish.prompts) > 1 else wish
 
 
-@fault(Stage.WISH, "choices_agree_when_greedy", needs=("n",), also=("twin_text_agrees",))
+@fault(
+    Stage.WISH,
+    "choices_agree_when_greedy",
+    needs=("n",),
+    also=(
+        "greedy_repeats",
+        "top_logprobs_are_plausible",
+        "twin_text_agrees",
+    ),
+)
 def several_choices_are_always_sampled(wish: Wish, call: Call) -> Wish:
     """With n, texts are drawn even at temperature 0."""
     greedy = wish.n > 1 and wish.sampling.temperature == 0
@@ -219,7 +262,7 @@ def several_choices_are_always_sampled(wish: Wish, call: Call) -> Wish:
     "longer_limit_extends",
     needs=("max_tokens",),
     variants=("plain", "streamed"),
-    also=("cut_text_finishes_with_length", "echo_adds_only_the_prompt", "default_is_explicit"),
+    also=("stop_cuts_earliest", "cut_text_finishes_with_length", "echo_adds_only_the_prompt", "default_is_explicit"),
 )
 def limit_colours_the_text(wish: Wish, call: Call) -> Wish:
     """Each limit gives another text."""
@@ -309,7 +352,10 @@ def connections_are_dropped(response: Response, call: Call) -> Response:
     "cut_text_finishes_with_length",
     variants=("plain", "streamed"),
     needs=("max_tokens",),
-    also=("finish",),
+    also=(
+        "stop_that_never_matches",
+        "finish",
+    ),
     only=lambda call: not call.wish.stops and (call.wish.max_tokens or 99) < 8,
 )
 def short_limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:

@@ -207,7 +207,7 @@ def hostile_requests_break_the_engine(request: Request, call: Call) -> Request |
 @fault(
     Stage.ARRIVAL,
     "repeat_is_answered",
-    also=(*ACCEPTS, "no_server_error", "response_is_complete", "seed_repeats", "greedy_repeats"),
+    also=("invalid_is_refused", *ACCEPTS, "no_server_error", "response_is_complete", "seed_repeats", "greedy_repeats"),
     imitates="The second of two equal requests failed in the prefix cache.",
 )
 def repeated_requests_fail(request: Request, call: Call) -> Request | Response:

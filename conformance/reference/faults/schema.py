@@ -135,7 +135,9 @@ def all_ids_are_alike(documents: list[Json], call: Call) -> list[Json]:
     return _each(documents, "id", "cmpl-id")
 
 
-@fault(Stage.REPLY, PLAIN, also=(CHUNK, *SEEN), imitates="A native reply of the engine had no choices.")
+@fault(
+    Stage.REPLY, PLAIN, also=("suffix_is_used", CHUNK, *SEEN), imitates="A native reply of the engine had no choices."
+)
 def choices_have_another_name(documents: list[Json], call: Call) -> list[Json]:
     """The list of choices is called `completions`."""
     return [{**_without([document], "choices")[0], "completions": document["choices"]} for document in documents]
@@ -164,7 +166,13 @@ def text_comes_as_a_message(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, CHUNK, only=streaming, also=SEEN, imitates="Chunks of text had a `delta` as in chat.")
+@fault(
+    Stage.REPLY,
+    CHUNK,
+    only=streaming,
+    also=(*SEEN, "echo_begins_with_prompt", "length_comes_with_text", "stop_cuts_earliest", "suffix_is_used"),
+    imitates="Chunks of text had a `delta` as in chat.",
+)
 def text_comes_as_a_delta(documents: list[Json], call: Call) -> list[Json]:
     """Choices of chunks have a `delta`, not a `text`."""
     for choice in choices(documents):
@@ -180,7 +188,7 @@ def last_text_is_null(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=SEEN)
+@fault(Stage.REPLY, PLAIN, also=(*SEEN, "suffix_is_used"))
 def index_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     """Choices have no index."""
     for choice in choices(documents):
@@ -188,7 +196,7 @@ def index_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=SEEN)
+@fault(Stage.REPLY, PLAIN, also=(*SEEN, "suffix_is_used"))
 def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
     """The index of a choice is a string."""
     for choice in choices(documents):
@@ -199,7 +207,7 @@ def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     PLAIN,
-    also=(CHUNK, "every_choice_finishes"),
+    also=("stop_finishes_with_stop", "twin_finish_agrees", CHUNK, "every_choice_finishes"),
     only=lambda call: not call.streamed,
     imitates="The key finish_reason was missing.",
 )
@@ -210,7 +218,15 @@ def finish_reason_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=(CHUNK,), fits=requires_service_tier)
+@fault(
+    Stage.REPLY,
+    PLAIN,
+    also=(
+        "tier_is_reported",
+        CHUNK,
+    ),
+    fits=requires_service_tier,
+)
 def tier_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     """Replies do not name the service tier, where that is promised."""
     return _without(documents, "service_tier")
@@ -265,7 +281,17 @@ def tokens_are_objects(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, "text_has_no_lone_surrogates", variants=("plain", "streamed"))
+@fault(
+    Stage.REPLY,
+    "text_has_no_lone_surrogates",
+    variants=("plain", "streamed"),
+    also=(
+        "completion_tokens_are_counted",
+        "echo_adds_only_the_prompt",
+        "logprobs",
+        "stop_cuts_earliest",
+    ),
+)
 def half_a_pair_is_sent(documents: list[Json], call: Call) -> list[Json]:
     """A text ends in one half of a surrogate pair."""
     for choice in choices(documents):

@@ -176,7 +176,7 @@ def beginning_of_the_stop_slips_out(texts: list[Text], call: Call) -> list[Text]
     return told
 
 
-@fault(Stage.TEXTS, "stop_cuts_earliest", needs=NEEDS, also=REWORDED)
+@fault(Stage.TEXTS, "stop_cuts_earliest", needs=NEEDS, also=(*REWORDED, "twin_text_agrees"))
 def last_word_before_the_stop_is_lost(texts: list[Text], call: Call) -> list[Text]:
     """The word in front of the stop sequence goes with it."""
     return [text if _cut(text, call) is None else rewritten(text, text.written.text[:-4]) for text in texts]

@@ -37,7 +37,7 @@ SHORT = (
     "length_uses_the_limit",
     needs=NEEDS,
     variants=("plain", "streamed"),
-    also=SHORT,
+    also=(*SHORT, "logprobs_cover_echo"),
     imitates="One token less came than was asked for.",
 )
 def one_token_is_held_back(wish: Wish, call: Call) -> Wish:
@@ -67,7 +67,7 @@ def limit_is_always_16(wish: Wish, call: Call) -> Wish:
     Stage.WISH,
     "length_uses_the_limit",
     needs=("max_tokens", "n"),
-    also=SHORT,
+    also=(*SHORT, "choices_agree_when_greedy", "logprobs_cover_echo"),
     only=lambda call: isinstance(call.body, dict) and (call.body.get("n") or 1) != 1,
 )
 def limit_is_shared_among_choices(wish: Wish, call: Call) -> Wish:
@@ -81,6 +81,7 @@ def limit_is_shared_among_choices(wish: Wish, call: Call) -> Wish:
     needs=NEEDS,
     variants=("plain", "streamed"),
     also=(
+        "suffix_is_used",
         "tokens_join_to_text",
         "completion_tokens_are_counted",
         "echo_begins_with_prompt",

@@ -174,7 +174,7 @@ def counts_have_fractions(usage: Json, call: Call) -> Json:
     return {**usage, "prompt_tokens": usage["prompt_tokens"] + 0.5, "total_tokens": usage["total_tokens"] + 0.5}
 
 
-@fault(Stage.USAGE, "usage_counts_are_whole", also=COUNTS)
+@fault(Stage.USAGE, "usage_counts_are_whole", also=(*COUNTS, "completion_tokens_are_counted"))
 def counts_are_negative(usage: Json, call: Call) -> Json:
     """An uninitialised counter shows: completion tokens are -1."""
     return {**usage, "completion_tokens": -1, "total_tokens": usage["prompt_tokens"] - 1}
@@ -192,7 +192,13 @@ def _heard(usage: Json, count: int) -> Json:
     Stage.USAGE,
     "completion_tokens_within_limit",
     variants=("plain", "streamed"),
-    also=("length_uses_the_limit", "logprobs_count_the_tokens", "batch_usage_is_the_sum"),
+    also=(
+        "bias_forces",
+        "default_max_tokens",
+        "length_uses_the_limit",
+        "logprobs_count_the_tokens",
+        "batch_usage_is_the_sum",
+    ),
     imitates="Running totals were summed, and a short answer was billed a hundredfold.",
 )
 def completion_tokens_are_summed_up(usage: Json, call: Call) -> Json:
@@ -205,7 +211,7 @@ def completion_tokens_are_summed_up(usage: Json, call: Call) -> Json:
     Stage.USAGE,
     "length_uses_the_limit",
     variants=("plain", "streamed"),
-    also=("logprobs_count_the_tokens", "batch_usage_is_the_sum"),
+    also=("completion_tokens_are_counted", "default_max_tokens", "logprobs_count_the_tokens", "batch_usage_is_the_sum"),
     imitates="Servers forgot the last token.",
 )
 def completion_tokens_miss_one(usage: Json, call: Call) -> Json:
@@ -217,7 +223,7 @@ def completion_tokens_miss_one(usage: Json, call: Call) -> Json:
     Stage.USAGE,
     "length_uses_the_limit",
     only=lambda call: call.wish.n > 1 or len(call.wish.prompts) > 1,
-    also=("logprobs_count_the_tokens", "batch_usage_is_the_sum"),
+    also=("completion_tokens_are_counted", "logprobs_count_the_tokens", "batch_usage_is_the_sum"),
 )
 def completion_tokens_of_the_first_choice_count(usage: Json, call: Call) -> Json:
     """With several choices, completion tokens are those of one."""
@@ -228,7 +234,7 @@ def completion_tokens_of_the_first_choice_count(usage: Json, call: Call) -> Json
     Stage.USAGE,
     "logprobs_count_the_tokens",
     only=lambda call: call.wish.logprobs is not None and call.wish.echo,
-    also=("completion_tokens_within_limit", "length_uses_the_limit", *BATCH),
+    also=("bias_forces", "completion_tokens_within_limit", "length_uses_the_limit", *BATCH),
     needs=("logprobs", "echo"),
 )
 def echoed_tokens_count_as_completion(usage: Json, call: Call) -> Json:
@@ -342,7 +348,7 @@ def usage_is_left_out_of_plain_replies(usage: Json, call: Call) -> Json | None:
     "plain_field_conforms",
     fits=lambda contract: '"total_tokens"' in dumps(contract.response),
     only=lambda call: not call.streamed,
-    also=("usage_adds_up", *BATCH),
+    also=("usage_has_three_counts", "usage_adds_up", *BATCH),
 )
 def usage_lacks_its_total(documents: list[Json], call: Call) -> list[Json]:
     """Usage has no total."""
@@ -354,7 +360,7 @@ def usage_lacks_its_total(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.USAGE,
     "completion_tokens_are_counted",
-    also=(*BATCH, "length_uses_the_limit", "logprobs_count_the_tokens"),
+    also=("default_max_tokens", *BATCH, "length_uses_the_limit", "logprobs_count_the_tokens"),
     variants=("plain", "streamed"),
     imitates="Usage was zero on this route.",
 )
@@ -366,7 +372,14 @@ def completion_tokens_are_zero(usage: Json, call: Call) -> Json:
 @fault(
     Stage.REPLY,
     "usage_has_three_counts",
-    also=("plain_field_conforms", "chunk_field_conforms", "length_uses_the_limit", "logprobs_count_the_tokens", *BATCH),
+    also=(
+        "usage",
+        "plain_field_conforms",
+        "chunk_field_conforms",
+        "length_uses_the_limit",
+        "logprobs_count_the_tokens",
+        *BATCH,
+    ),
 )
 def usage_lacks_its_completion(documents: list[Json], call: Call) -> list[Json]:
     """Usage does not count the completion."""
