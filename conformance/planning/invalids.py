@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import USAGE, likely, streaming
+from conformance.planning.dimensions import USAGE, shown, streaming
 from conformance.planning.edges import beyond, shaped
 from conformance.planning.scene import Scene, part
 from conformance.strictjson import MISSING, dumps
@@ -80,8 +80,8 @@ def _pair(
     scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], way: Mapping[str, Any], *more: Membership
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
-    if "max_tokens" in patch and scene.has("stop"):
-        way = {**way, "stop": likely(scene)}  # a target that takes a broken limit for none shall not write a book
+    if "max_tokens" in patch:  # a target that takes a broken limit for none shall not write a book
+        way = {**way, "stop": shown(scene, "stop")}
     yield scene.case("base", scene.body(way), part("refuse", key, "control"))
     yield scene.case("invalid", scene.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
 

@@ -182,7 +182,13 @@ def _batch(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     """A stop sequence that cannot occur, and members that have no business with the text."""
-    inert = {"stop": [NEVER], "user": "user-2", "metadata": {"purpose": "test"}, "extra_body": {}, "seed": 11}
+    inert = {
+        **scene.fitting("stop", [NEVER], NEVER),
+        "user": "user-2",
+        "metadata": {"purpose": "test"},
+        "extra_body": {},
+        "seed": 11,
+    }
     if scene.contract.unknown_fields is Validity.VALID:
         inert["x_unknown_field"] = "ignored"
     for key, value in inert.items():
@@ -233,7 +239,7 @@ def _suffix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 def _force(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("logit_bias"):
         forced = {**setting, "logit_bias": {"100": 100}}
-        yield from _two(scene, "force", f"100 {name}", ("without", "with"), setting, forced)
+        yield from _two(scene, "force", f"100 {name}", ("without", "with"), setting, forced, rank=2)
 
 
 def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -273,7 +279,7 @@ def _overflow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         patch = {key: value for key, value in row.when.items() if key in scene.contract.parameters}
         if scene.has(behaviour) and row.params.get("behaviour") in {"refuse", "truncate"}:
             patch[behaviour] = "error" if row.params["behaviour"] == "refuse" else "truncate"
-        brief = {"stop": [" ", ",", "\n", "."]} if scene.has("stop") else {}
+        brief = scene.fitting("stop", [" ", ",", "\n", "."], [" ", ","], [" "], " ")
         control = scene.case("relation", scene.body(patch), part("overflow", row.id, "control"))
         beyond = scene.body(patch, brief, {"max_tokens": ENDLESS})
         probe = scene.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)

@@ -90,6 +90,11 @@ class Scene:
         body = {name: value for name, value in {**self.bare, **patch}.items() if value is not MISSING}
         return self.validity(dumps(body).encode(), body)
 
+    def fitting(self, name: str, *forms: Any) -> dict[str, Any]:
+        """The first form of a member that its document allows, as a patch; an empty one where there is none."""
+        patches = ({name: form} for form in forms if self.has(name))
+        return next((one for one in patches if self.standing(one) is not Validity.INVALID), {})
+
     def body(self, *changes: Mapping[str, Any]) -> dict[str, Any]:
         """The base with members changed; MISSING takes one out."""
         whole: dict[str, Any] = dict(self.base)
