@@ -83,7 +83,9 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def apply(rows: Sequence[Row], waivers: Sequence[Waiver], target: str, day: date) -> tuple[list[dict[str, Any]], list[str]]:
+def apply(
+    rows: Sequence[Row], waivers: Sequence[Waiver], target: str, day: date
+) -> tuple[list[dict[str, Any]], list[str]]:
     """The rows with `waiver` filled in where a failure is accepted, and what is no longer true of the waivers."""
     ours = [one for one in waivers if one.target == target]
     valid = [one for one in ours if day <= one.expires]
