@@ -134,8 +134,10 @@ def most_logprobs(scene: Scene) -> int:
 def _stop(scene: Scene, name: str) -> Iterator[Level]:
     hit = likely(scene)
     yield level(name, ABSENT)
-    yield Level("stop=text", {name: hit})
-    yield Level("stop=list", {name: [NEVER, hit]})
+    listed = Level("stop=list", {name: [NEVER, hit]})
+    yield listed
+    if scene.full or scene.standing(listed.patch) is Validity.INVALID:
+        yield Level("stop=text", {name: hit})
     if scene.full:
         yield Level("stop=four", {name: [NEVER, "\n\n\n\n", UNICODE, hit]})
 
@@ -149,7 +151,7 @@ def likely(scene: Scene) -> str:
 
 
 def _max_tokens(scene: Scene, name: str) -> Iterator[Level]:
-    yield from _listed(name, SHORT, 0, 1)
+    yield from _listed(name, SHORT, 0, *((1,) if scene.full else ()))
     if scene.full and scene.contract.default(name) is not None:
         yield level(name, ABSENT)
 

@@ -9,12 +9,12 @@ from conformance.model import RequestCase
 from conformance.planning.arrays import Row, body_of, row_of, rows
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import Dimension, dimensions
-from conformance.planning.scene import Scene, part
+from conformance.planning.scene import Scene, part, rename
 from conformance.planning.singles import accepts, singles
 from conformance.strictjson import dumps
 
 FORCED: Final = {"100": 100}
-BENDS: Final = frozenset({"stop", "echo", "response_format", "suffix", "ignore_eos"})
+BENDS: Final = frozenset({"stop", "response_format"})
 
 
 def grid(scene: Scene) -> Iterator[Bundle]:
@@ -22,8 +22,7 @@ def grid(scene: Scene) -> Iterator[Bundle]:
     found = dimensions(scene)
     shown = _shown(scene, found)
     if not scene.full:
-        for row in rows(scene, found, 2, shown):
-            yield Bundle("rows", 0, tuple(_row(scene, found, row)))
+        yield from _gate(scene, found, rows(scene, found, 2, shown))
         return
     # pairs of everything but the channel, on both channels: each triple with the channel is met twice over, as twins
     twins = list(_twins(scene, found))
@@ -34,6 +33,27 @@ def grid(scene: Scene) -> Iterator[Bundle]:
     begun = [row for pair in twins for row in pair]
     for row in rows(scene, found, 3, begun):
         yield Bundle("rows", 3, tuple(_row(scene, found, row)))
+
+
+def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> Iterator[Bundle]:
+    """Rows of pairs. One that draws and one that draws from a seed go out twice: the copy shows what they are for."""
+    open_kinds = [kind for kind in ("seed", "vary") if kind in scene.kinds]
+    for row in wanted:
+        (case,) = _row(scene, found, row)
+        yield Bundle("rows", 0, (case,))
+        kind = next((kind for kind in open_kinds if _draws(scene, case.body, kind == "seed")), None)
+        if kind is not None:
+            open_kinds.remove(kind)
+            roles = ("first", "second") if kind == "seed" else ("draw", "draw")
+            yield Bundle("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
+
+
+def _draws(scene: Scene, body: Mapping[str, Any], seeded: bool) -> bool:
+    """Whether the texts of a request are drawn at random, from a seed or from none, and long enough to tell apart."""
+    asked = scene.asked(body)
+    free = asked.number("temperature", 1) >= 1 and asked.number("top_p", 1) == 1 and asked.integer("top_k", 99) != 1
+    several = (asked.max_tokens or 0) > 2
+    return free and several and seeded == ("seed" in body) and not {"logit_bias", "response_format"} & body.keys()
 
 
 def _row(

@@ -70,7 +70,8 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     tried = {value.label for one in found for value in one.levels}
     wide = [one.name for one in found if one.name not in SHOWN - MULTIPLY | {"temperature", "seed"}]
     far = [value for name in wide for value in far_ends(scene, name)[name in MULTIPLY :] if value.label not in tried]
-    yield from _companies(scene, far, "values", 1)
+    for bundle in _companies(scene, far, "values", 1):
+        yield bundle if len(bundle.cases[1].groups) > 1 else replace(bundle, rank=3)
     alike = [value for value in _nulls(scene) if value.patch.keys() & {"prompt", "temperature"}]
     kept = [value for value in _nulls(scene) if value.patch.keys() & {"max_tokens"}]
     for some in (alike, kept, [value for value in _nulls(scene) if value not in (*alike, *kept)]):
