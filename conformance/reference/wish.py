@@ -10,7 +10,7 @@ from conformance.asked import Asked
 from conformance.model import Contract
 from conformance.reference.language import LanguageModel
 from conformance.reference.sampling import Sampling
-from conformance.reference.tokens import SIZE, spell
+from conformance.reference.tokens import EOS, SIZE, spell
 from conformance.strictjson import MISSING
 
 FAR = 1e4
@@ -113,7 +113,7 @@ def _sampling(asked: Asked) -> Sampling:
 def _prompts(asked: Asked, model: LanguageModel) -> tuple[Prompt, ...]:
     given = asked.raw("prompt")
     if given is None or given is MISSING:
-        given = asked.defaults.get("prompt") or ""
+        return (Prompt("", (EOS,)),)  # the beginning of a new document
     if isinstance(given, list):
         if given and all(_is_number(item) for item in given):
             return (_from_tokens(given),)

@@ -104,7 +104,6 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
         "mirostat_target",
         "context_length_exceeded_behavior",
         "models",
-        "images",
     ),
     fits=_must_be_taken,
     also=("limits",),

@@ -335,12 +335,6 @@ def slots_are_not_cleared_in_a_crowd(documents: list[Json], call: Call) -> list[
     return documents
 
 
-@fault(Stage.WISH, "burst_does_not_mix", also=MIXED, needs=("temperature",), variants=("crowded",))
-def context_is_shared(wish: Wish, call: Call) -> Wish:
-    """A request that runs beside others continues all their prompts together."""
-    return replace(wish, suffix=wish.suffix + "\n".join(str(one) for one in _others(call)))
-
-
 @fault(Stage.RESPONSE, "response_is_complete", variants=("crowded",), also=("burst_does_not_mix", "done_is_sent"))
 def connections_are_dropped(response: Response, call: Call) -> Response:
     """A reply beside others breaks off."""
