@@ -29,7 +29,7 @@ from conformance.model import (
     Statement,
     Validity,
 )
-from conformance.schema import SchemaError, allows_null, follow, json_schema, merge, sound
+from conformance.schema import SchemaError, allows_null, follow, json_schema, locate, merge, sound
 from conformance.strictjson import MISSING, dumps
 from conformance.yamlfile import ContractError as ContractError
 from conformance.yamlfile import parse_yaml as parse_yaml
@@ -98,7 +98,7 @@ def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
     errors = jsonschema.Draft202012Validator(schema).iter_errors(data)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
-        at = "".join(f"/{part}" for part in error.absolute_path)
+        at = "".join(f"/{part}" for part in error.absolute_path) or "/"
         raise ContractError(path, at, f"{error.message[:300]}; see contract.schema.json")
     return data if isinstance(data, dict) else {}
 
@@ -249,7 +249,13 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
             )
         ),
     ]
-    return replace(contract, requirements=_requirements(contract, derived, data, common, file))
+    placed = [replace(row, source=_placed(row.source, openapi)) for row in derived]
+    return replace(contract, requirements=_requirements(contract, placed, data, common, file))
+
+
+def _placed(source: Source, openapi: Mapping[str, Any]) -> Source:
+    """The source of a derived row as the document has it, so that whoever follows the pointer arrives."""
+    return replace(source, at=locate(openapi, source.at)) if source.at.startswith("#") else source
 
 
 def _source(row: Mapping[str, Any]) -> Source:

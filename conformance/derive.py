@@ -75,7 +75,7 @@ def response_rows(
     for field in fields(schema):
         due = field.sure and not status  # a client cannot choose the status of a refusal
         name = f"{prefix}.{field.path}".replace("plain.", "response.", 1)
-        here = Source(source.at + field.at, source.page)
+        here = Source(source.at + field.at if source.at.startswith("#") else source.at, source.page)
         if field.required:
             params = {**base, "path": field.path, "keyword": "required", "expected": True, "due": due}
             promise = f"In {whole}, `{field.path}` is there."

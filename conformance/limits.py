@@ -60,7 +60,8 @@ def _of_schema(parameter: Parameter) -> Iterator[Limit]:
                 source=where,
             )
         elif branch.get("format") == "int64":
-            yield Limit(name, *INT64, source=where)
+            # a format describes and does not forbid
+            yield Limit(name, *INT64, level=Level.SHOULD, source=where)
         values = branch.get("additionalProperties")
         if isinstance(values, Mapping) and BOUNDS & values.keys():
             yield Limit(f"{name}.*", values.get("minimum"), values.get("maximum"), source=where)

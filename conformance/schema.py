@@ -45,6 +45,36 @@ def follow(document: Mapping[str, Any], pointer: str) -> Any:
     return value
 
 
+def locate(document: Mapping[str, Any], pointer: str) -> str:
+    """Where a place of a schema stands as it is written, found through references and in the branches of unions.
+
+    What an overlay adds is not written anywhere: the pointer leads to the deepest place that is.
+    """
+    value, at = document, "#"
+    for token in pointer.removeprefix("#").split("/")[1:]:
+        found = _within(document, value, at, token)
+        if found is None:
+            return at
+        value, at = found
+    return at
+
+
+def _within(document: Mapping[str, Any], value: Any, at: str, token: str) -> tuple[Any, str] | None:
+    if isinstance(value, Mapping) and "$ref" in value:
+        at = str(value["$ref"])
+        value = follow(document, at)
+    key = token.replace("~1", "/").replace("~0", "~")
+    if isinstance(value, list):
+        return (value[int(key)], f"{at}/{token}") if key.isdigit() and int(key) < len(value) else None
+    if not isinstance(value, Mapping):
+        return None
+    if key in value:
+        return value[key], f"{at}/{token}"
+    branches = ((word, place) for word in ("anyOf", "oneOf", "allOf") for place in range(len(value.get(word, ()))))
+    tried = (_within(document, value[word][place], f"{at}/{word}/{place}", token) for word, place in branches)
+    return next((found for found in tried if found is not None), None)
+
+
 def json_schema(
     document: Mapping[str, Any], schema: Any, at: str = "#", _above: tuple[str, ...] = ()
 ) -> dict[str, Any]:

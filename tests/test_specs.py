@@ -94,6 +94,59 @@ def test_what_only_clients_expect_never_fails_a_target(provider):
     assert [row.id for row in rows if row.layer is Layer.ECOSYSTEM and row.level is Level.MUST] == []
 
 
+CITES = {Layer.CONTRACT: r"#/", Layer.STANDARD: r"(RFC \d+|WHATWG)", Layer.ECOSYSTEM: r"(clients|.*; clients)"}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_layer_is_told_by_what_is_cited(provider):
+    """The document by a place in it, a standard by its name, a habit by the clients that have it."""
+    rows = contract(provider).requirements
+    assert [(row.id, row.source.at) for row in rows if not re.match(CITES[row.layer], row.source.at)] == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_whoever_follows_a_row_to_the_document_arrives(provider):
+    for row in contract(provider).requirements:
+        if row.source.at.startswith("#"):
+            follow(contract(provider).openapi, row.source.at)  # raises where there is nothing
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_rests_on_sampling_is_at_most_a_warning(provider):
+    """Relations of texts hold as far as sampling repeats; only lost or mixed up structure is more."""
+    structural = {"relations.twin.choices", "effects.json", "effects.ignore-eos"}
+    rows = [row for row in contract(provider).requirements if row.area in {"effects", "relations"}]
+    assert [row.id for row in rows if row.level is Level.MUST and row.id not in structural] == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_the_schema_says_in_passing_is_at_most_a_warning(provider):
+    passing = [
+        row for row in contract(provider).requirements if row.area == "request" and row.check == "invalid_is_refused"
+    ]
+    for row in passing:
+        word, name = row.params.get("keyword"), row.params.get("parameter")
+        optional = name in contract(provider).parameters and not contract(provider).parameters[name].required
+        if word == "coercion" or (word == "nullable" and optional) or (word == "type" and str(name).endswith(".*")):
+            assert row.level is not Level.MUST, row.id
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_is_left_open_is_never_judged(provider):
+    rows = contract(provider).requirements
+    assert [row.id for row in rows if row.check == "edge_is_observed" and row.level is not Level.MAY] == []
+    unclear = {rule.id for rule in contract(provider).combinations if rule.validity is Validity.UNSPECIFIED}
+    assert unclear <= {row.id for row in rows if row.level is Level.MAY}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_another_level_than_the_derived_one_has_a_reason_and_a_place(provider):
+    for change in raw(provider).get("derived", ()):
+        assert change["reason"].endswith("."), change["id"]
+    for name in ("request", "response", "chunk"):
+        assert raw(provider).get(name, {"reason": "."})["reason"].endswith("."), name
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_promise_is_one_sentence(provider):
     promises = [row.promise for row in contract(provider).requirements]
