@@ -32,7 +32,7 @@ def tried(provider: str) -> list[Found]:
 
 def reason_of(provider: str, name: str, rows: list[dict[str, object]]) -> str:
     for row in rows:
-        if fnmatchcase(name, str(row["at"])) and provider in row.get("providers", [provider]):  # type: ignore[operator]
+        if fnmatchcase(name, str(row["at"]).replace("[", "[[]")) and provider in row.get("providers", [provider]):  # type: ignore[operator]
             return str(row["reason"])
     return ""
 

@@ -108,14 +108,14 @@ def _json(where: str, path: str, change: str) -> Callable[[Exchange], Exchange]:
     return apply
 
 
+def _exchanged(frames: list[bytes], at: int) -> list[bytes]:
+    return [*frames[: at - 1], frames[at], frames[at - 1], *frames[at + 1 :]]
+
+
 EVENTS: Final[Mapping[str, Callable[[list[bytes], int], list[bytes]]]] = {
     "drop": lambda frames, at: [*frames[:at], *frames[at + 1 :]],
     "repeat": lambda frames, at: [*frames[: at + 1], *frames[at:]],
-    "reorder": lambda frames, at: [
-        *frames[: max(at - 1, 0)],
-        *reversed(frames[max(at - 1, 0) : at + 1]),
-        *frames[at + 1 :],
-    ],
+    "reorder": lambda frames, at: _exchanged(frames, max(at, 1)),
     "split": lambda frames, at: [*frames[:at], frames[at][:9], DATA + frames[at][9:], *frames[at + 1 :]],
     "corrupt": lambda frames, at: [*frames[:at], frames[at][:-1], *frames[at + 1 :]],
 }

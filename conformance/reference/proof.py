@@ -131,9 +131,9 @@ def applying(planted: Fault | Oddity) -> tuple[str, ...]:
 
 
 def home(planted: Fault | Oddity) -> str:
-    """One of them, always the same; over all faults, each has its share."""
+    """One of them, always the same; over all faults, each has its share. Empty where it applies to none."""
     found = applying(planted)
-    return found[crc32(planted.name.encode()) % len(found)]
+    return found[crc32(planted.name.encode()) % len(found)] if found else ""
 
 
 def pairs(names: str = "*", profiles: Sequence[str] = PROFILES, only: Sequence[str] = ()) -> list[tuple[str, str, str]]:
