@@ -78,10 +78,21 @@ def test_the_report_is_about_this_provider_and_not_about_nothing(run, contract):
     assert sum(one.outcome is Outcome.PASS for one in musts) >= 0.9 * len(musts) >= 60
     assert {one.area for one in contract.requirements} >= {"framing", "usage", "finish", "error", "request", "stop"}
     assert passed >= {
-        "finish.enum", "finish.length", "stop.finish", "stop.text", "usage.last-chunk", "request.max_tokens.maximum",
-        "request.temperature.maximum", "request.stop.max-items", "error.4XX.fault.field.type", "response.object.const",
-        "chunk.choices[].finish_reason.enum", "errors.names-field", "errors.names-sent", "error.4XX.fault.reason.required",
-    }  # fmt: skip
+        "finish.enum",
+        "finish.length",
+        "stop.finish",
+        "stop.text",
+        "usage.last-chunk",
+        "request.max_tokens.maximum",
+        "request.temperature.maximum",
+        "request.stop.max-items",
+        "error.4XX.fault.field.type",
+        "response.object.const",
+        "chunk.choices[].finish_reason.enum",
+        "errors.names-field",
+        "errors.names-sent",
+        "error.4XX.fault.reason.required",
+    }
 
 
 def test_the_reference_speaks_the_words_of_the_folder(run):
@@ -99,17 +110,49 @@ def test_the_reference_speaks_the_words_of_the_folder(run):
     assert len(refusal.json["fault"]["reason"].split()) > 2, "a reason is a sentence"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "usage_leaves_the_last_chunk", "total_is_one_too_many_when_streamed", "limit_is_called_stop_when_plain", "stop_is_called_length_when_plain",
-        "finish_reason_is_the_engines_own_when_plain", "stops_are_ignored_when_plain", "errors_are_plain_text", "errors_name_nothing",
-        "errors_come_with_200", "too_high_is_accepted_n", "object_is_that_of_chat", "last_chunk_is_not_closed",
-    ],
-)  # fmt: skip
+BROKEN_BY = (
+    "usage_leaves_the_last_chunk",
+    "total_is_one_too_many_when_streamed",
+    "limit_is_called_stop_when_plain",
+    "stop_is_called_length_when_plain",
+    "finish_reason_is_the_engines_own_when_plain",
+    "stops_are_ignored_when_plain",
+    "errors_are_plain_text",
+    "errors_name_nothing",
+    "errors_come_with_200",
+    "too_high_is_accepted_n",
+    "object_is_that_of_chat",
+    "last_chunk_is_not_closed",
+)
+
+
+@pytest.mark.parametrize("name", BROKEN_BY)
 def test_a_broken_provider_is_told(contract, name):
     assert FAULTS[name].applies(contract)
     assert FAULTS[name].check in rehearsed(contract, name).checks
+
+
+def test_a_document_may_say_it_in_other_words(tmp_path):
+    """Errors under `default`, and a request body and responses that stand in components."""
+    folder = written(tmp_path)
+    file = folder / "madeup" / "openapi.yaml"
+    text = file.read_text("utf-8")
+    schema = "{schema: {$ref: '#/components/schemas/Request'}}"
+    body = f"        required: true\n        content: {{application/json: {schema}}}\n"
+    refusal = text[text.index("        4XX:\n") : text.index("components:\n")]
+    words = "".join(line[8:] + "\n" for line in refusal.splitlines()[1:])
+    text = text.replace(body, "        $ref: '#/components/requestBodies/Generate'\n")
+    text = text.replace(refusal, "        default: {$ref: '#/components/responses/Wrong'}\n")
+    text = text.replace(
+        "components:\n", f"components:\n  requestBodies:\n    Generate:\n{body}  responses:\n    Wrong:\n@\n"
+    )
+    file.write_text(text.replace("@\n", "".join(f"    {line}\n" for line in words.splitlines())), "utf-8")
+    contract = load("madeup", [folder])
+    run = rehearsed(contract)
+    assert run.broken == frozenset()
+    passed = {one.requirement.id for one in run.verdicts if one.outcome is Outcome.PASS}
+    assert {"error.default.fault.reason.required", "request.n.maximum"} <= passed
+    assert contract.parameters["n"].source.at == "#/components/schemas/Request/properties/n"
 
 
 def test_the_command_line_judges_it_on_a_socket(specs, tmp_path, monkeypatch, capsys):
