@@ -167,7 +167,7 @@ ROW = {
     ("change", "at", "says"),
     [
         ({"provider": "other"}, "/provider", "expected the folder's name 'madeup'"),
-        ({"colour": "red"}, "/", "colour"),
+        ({"colour": "red"}, "contract.yaml", "colour"),
         ({"limits": [{"parameter": "cold", "low": 1}]}, "/limits/0/parameter", "'cold' is no parameter"),
         ({"limits": [{"parameter": "heat", "low": "warm"}]}, "/limits/0/low", "'warm' is not of type 'number'"),
         (
@@ -191,7 +191,7 @@ def test_a_mistake_is_told_with_its_file_its_place_and_the_way_out(folder, chang
     with pytest.raises(ContractError) as raised:
         load("madeup", [folder(**change)])
     assert str(raised.value).count("\n") == 0
-    assert f": {at}: " in str(raised.value)
+    assert f"{at}: " in str(raised.value)
     assert says in str(raised.value)
 
 
