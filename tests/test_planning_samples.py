@@ -1,7 +1,12 @@
 """Drawn bodies: many, unique, the same for a seed, and honest about what a server may turn down."""
 
+import json
+import os
+import subprocess
+import sys
 import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import find
@@ -55,6 +60,20 @@ class TestDeterminism:
     def test_another_seed_draws_other_bodies(self):
         one, other = ({dumps(body) for body in drawn("nebius", "full", seed)} for seed in (0, 1))
         assert len(one & other) < len(one) / 2
+
+    def test_what_else_is_loaded_and_where_changes_nothing_and_nothing_is_left_behind(self, tmp_path):
+        (tmp_path / "mine.py").write_text("NUMBERS = [31337, 0.271828]\nWORD = 'a word of the user'\n")
+        script = (
+            "import json, mine; from conformance import planning; from conformance.contract import load;"
+            "print(json.dumps(planning.draw(planning.setting(load('nebius'), 'm', 'full'))))"
+        )
+        paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+        environment = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        assert json.loads(done.stdout) == list(drawn("nebius", "full"))
+        assert {path.name for path in tmp_path.iterdir()} <= {"mine.py", "cache", "__pycache__"}
 
     def test_the_model_is_the_one_that_is_judged(self):
         assert {body["model"] for body in FULL["openai"]} == {"m"}

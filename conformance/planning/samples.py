@@ -6,13 +6,19 @@ stored with the plan, because hypothesis may draw otherwise after any change of 
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, configuration, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from hypothesis.strategies import SearchStrategy
 
 from conformance.model import Edge, Limit, Validity
@@ -117,8 +123,38 @@ def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Bod
     def take(body: Body) -> None:
         found.append(body)
 
-    take()
+    with _by_itself():
+        take()
     return found
+
+
+@contextmanager
+def _by_itself() -> Iterator[None]:
+    """Draw the same everywhere, and leave no trace.
+
+    hypothesis mixes in constants from the source of whatever modules of the user's are loaded, so that one seed would
+    give other bodies in another folder; and it keeps its tables of characters in the working directory.
+    """
+    home = configuration.storage_directory(intent_to_write=False).home_directory
+    mined = providers._get_local_constants
+    providers.CONSTANTS_CACHE.cache.clear()
+    providers._get_local_constants = Constants
+    configuration.set_hypothesis_home_dir(_cache())
+    try:
+        yield
+    finally:
+        configuration.set_hypothesis_home_dir(home)
+        providers._get_local_constants = mined
+        providers.CONSTANTS_CACHE.cache.clear()
+
+
+def _cache() -> Path:
+    """Where tables may be kept from one run to the next; hypothesis does without them where that cannot be written."""
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home
+        home = Path(tempfile.gettempdir())
+    return home / "completions-conformance" / "hypothesis"
 
 
 def _bodies(scene: Scene, owed: Sequence[str]) -> SearchStrategy[Body]:
