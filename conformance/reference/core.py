@@ -216,12 +216,11 @@ def _echoed(call: Call, prompt: Prompt) -> tuple[Step, ...]:
 def _candidates(call: Call) -> Iterator[list[Written]]:
     """All that is written, prompt by prompt; what is greedy is written once, for it would come out the same."""
     provider, wish = call.reference, call.wish
-    varies = provider.settings.greedy_varies
     greedy = wish.sampling.temperature == 0 or wish.sampling.top_k == 1
     for prompt in wish.prompts:
         order = _order(call, prompt)
-        if varies and _dice(call, 0).random() < 0.15:
-            order = replace(order, suffix=f"{order.suffix}\0{call.number}")  # as if rounding had tipped the balance
+        if greedy and provider.settings.greedy_varies and order.script is None:
+            order = replace(order, rounding=Random(f"rounding {provider.entropy} {call.number}"))  # noqa: S311
         if greedy or order.script is not None:
             yield [write(provider.model, order, Random(0))] * wish.best_of  # noqa: S311 - words, not secrets
             continue

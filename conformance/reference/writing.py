@@ -12,6 +12,8 @@ from conformance.reference.sampling import Pool, Sampling, draw, shape
 from conformance.reference.tokens import EOS, Spelling, label, spell
 
 FORCED = 40.0
+TIPPED = 0.03  # of all steps, where rounding decides
+NEAR = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be written: the prompt, the limits, the sampling, and the tokens that a format dictates."""
+    """What is to be written: the prompt, the limits, the sampling, and the tokens that a format dictates.
+
+    `rounding`: dice that now and then tip the balance between two tokens that are nearly as likely.
+    """
 
     prompt: tuple[int, ...]
     limit: int
@@ -40,6 +45,7 @@ class Order:
     suffix: str = ""
     script: tuple[int, ...] | None = None
     alternatives: int | None = None
+    rounding: Random | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,8 @@ def write(model: LanguageModel, order: Order, rng: Random) -> Written:
     text = ""
     for number in range(order.limit):
         pool = _pool(model, order, (topic, before, last), number, spelling.pending, told, seen)
+        if order.rounding is not None and order.rounding.random() < TIPPED:
+            pool = tipped(pool)
         token = _next(pool, order, number, rng)
         if token == EOS:
             return Written(tuple(steps), text, True, len(steps))
@@ -111,6 +119,12 @@ def _next(pool: Pool, order: Order, number: int, rng: Random) -> int:
     if order.script is not None:
         return order.script[number] if number < len(order.script) else EOS
     return draw(pool, order.sampling, rng)
+
+
+def tipped(pool: Pool) -> Pool:
+    """The pool with its two likeliest tokens exchanged, where they are near each other."""
+    (first, high), (second, low) = pool.best(2)
+    return replace(pool, logits={**pool.logits, first: low, second: high}) if high - low < NEAR else pool
 
 
 def _step(pool: Pool, token: int, text: str, alternatives: int | None) -> Step:
