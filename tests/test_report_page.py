@@ -145,7 +145,10 @@ def test_an_area_says_how_much_of_it_is_broken_or_kept():
 def test_a_claim_and_a_waiver_are_seen_at_once():
     document = results.document(fake_runs.run(fake_runs.broken(), claims=("no echo",)))
     document["requirements"][0]["waiver"] = {
-        **{"requirement": "usage.*", "reason": "known since May", "owner": "ana", "link": "http://127.0.0.1/7"},
+        "requirement": "usage.*",
+        "reason": "known since May",
+        "owner": "ana",
+        "link": "http://127.0.0.1/7",
         "expires": "2030-01-31",
     }
     text = Tree(page.render(document)).text

@@ -238,9 +238,7 @@ def test_what_is_planned_later_is_known_though_nothing_is_sent():
 def test_a_budget_that_ends_makes_the_run_incomplete_and_says_why():
     made, _ = go(says(), one_wave(*numbered(9)), budget=Budget(requests=4))
     assert len(made.exchanges) == 4
-    assert made.incomplete == (
-        "the budget of 4 attempts is spent (--max-requests): 5 of 9 requests were not sent",
-    )
+    assert made.incomplete == ("the budget of 4 attempts is spent (--max-requests): 5 of 9 requests were not sent",)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
