@@ -178,9 +178,10 @@ def zero_logprobs_means_sampled_only(x: Exchange, terms: Terms) -> Findings:
         return
     for found in judged(x):
         lists = found.logprobs
-        if not found.text and not lists:
-            continue
-        if not lists or not lists.get("tokens"):
+        scored = bool(lists and lists.get("tokens"))
+        if not found.text and not scored:
+            continue  # nothing was sampled; empty lists say the same as none
+        if not lists or not scored:
             yield Violation("logprobs is empty; expected the sampled tokens with their log probabilities", found.at)
             continue
         tokens = lists["tokens"]
