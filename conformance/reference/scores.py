@@ -21,7 +21,7 @@ Scores = Mapping[str, Mapping[str, Mapping[str, Any]]]
 def catalogue() -> str:
     """A hash over all that a score depends on by name: faults with their checks, oddities, checks, requirements."""
     told = [
-        sorted([name, one.check, one.says, *one.also] for name, one in FAULTS.items()),
+        sorted([name, one.check, one.says, *sorted(one.also)] for name, one in FAULTS.items()),
         sorted([name, one.says] for name, one in ODDITIES.items()),
         sorted(checks()),
         [
