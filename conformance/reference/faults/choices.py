@@ -109,7 +109,7 @@ def last_prompt_alone_is_answered(texts: list[Text], call: Call) -> list[Text]:
 @fault(
     Stage.REPLY,
     "choices_are_complete",
-    also=(*MISSING, "stop"),
+    also=("bias_forces", "logprobs_are_finite", *MISSING, "stop"),
     only=lambda call: several(call) and streaming(call),
     imitates="All parts of a stream had index 0.",
 )
@@ -158,7 +158,7 @@ def index_counts_chunks(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     "choices_are_complete",
-    also=MISSING,
+    also=(*MISSING, "usage"),
     only=lambda call: streaming(call) and call.wish.n > 1,
     imitates="All finish chunks had index 0.",
 )
@@ -244,7 +244,13 @@ def all_candidates_are_returned(wish: Wish, call: Call) -> Wish:
     return replace(wish, n=wish.best_of)
 
 
-@fault(Stage.TEXTS, "best_of_returns_n", needs=("best_of", "n"), only=lambda call: call.wish.best_of > call.wish.n > 1)
+@fault(
+    Stage.TEXTS,
+    "best_of_returns_n",
+    needs=("best_of", "n"),
+    only=lambda call: call.wish.best_of > call.wish.n > 1,
+    also=("choices_are_complete",),
+)
 def best_alone_is_returned(texts: list[Text], call: Call) -> list[Text]:
     """With best_of and n, the best one alone comes back."""
     return [text for text in texts if text.index % call.wish.n == 0]

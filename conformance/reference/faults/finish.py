@@ -140,7 +140,7 @@ def finish_reason_comes_with_every_chunk(documents: list[Json], call: Call) -> l
     Stage.REPLY,
     "length_means_the_limit",
     variants=("plain", "streamed"),
-    also=("twin_finish_agrees", "cut_text_finishes_with_length"),
+    also=("ignore_eos_goes_on", "twin_finish_agrees", "cut_text_finishes_with_length"),
     imitates="A server said `stop` whatever had happened.",
 )
 def limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:

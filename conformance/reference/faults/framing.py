@@ -45,6 +45,7 @@ def reply_is_labelled_text(response: Response, call: Call) -> Response:
     Stage.RESPONSE,
     "plain_is_one_json_text",
     also=(
+        "tier_is_reported",
         "choices",
         "suffix_is_used",
         "twin_choices_agree",
@@ -246,7 +247,11 @@ def stream_breaks_off_with_an_error(frames: list[bytes], call: Call) -> list[byt
     return [*frames[: len(frames) // 2], b'data: {"error":{"message":"engine stopped","type":"server_error"}}\n\n']
 
 
-@fault(Stage.FRAMES, "stream_carries_no_error", also=("refusal_is_not_a_success", "chunk_field_conforms"))
+@fault(
+    Stage.FRAMES,
+    "stream_carries_no_error",
+    also=("other_chunks_carry_null_usage", "refusal_is_not_a_success", "chunk_field_conforms"),
+)
 def stream_holds_an_error_event(frames: list[bytes], call: Call) -> list[bytes]:
     """An error event stands in the middle of a stream that goes on as if nothing had happened."""
     note = b'data: {"error":{"message":"retrying","type":"server_error","param":null,"code":null}}\n\n'

@@ -115,7 +115,7 @@ def strong_bias_is_accepted(refusal: Refusal | None, call: Call, name: str) -> R
 @fault(
     Stage.REFUSAL,
     CHECK,
-    also=LETS_IN,
+    also=(*LETS_IN, "context_overflow"),
     each=(
         "model",
         "prompt",

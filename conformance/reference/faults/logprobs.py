@@ -109,6 +109,7 @@ def logprobs_have_the_shape_of_chat(documents: list[Json], call: Call) -> list[J
     needs=NEEDS,
     variants=("plain", "streamed"),
     also=(
+        "text_offsets_follow_tokens",
         "logprobs_change_nothing",
         "null_is_absent",
         "default_is_explicit",
@@ -191,6 +192,7 @@ def alternatives_lack_the_echoed_prompt(documents: list[Json], call: Call) -> li
     only=echoing,
     variants=("plain", "streamed"),
     also=(
+        "zero_logprobs_means_sampled_only",
         "logprobs_are_returned",
         "logprobs_count_the_tokens",
         "tokens_join_to_text",

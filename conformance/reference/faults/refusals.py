@@ -46,7 +46,10 @@ def highest_value_is_refused(refusal: Refusal | None, call: Call, name: str) -> 
 @fault(
     Stage.REFUSAL,
     ACCEPTS,
-    also=("null_is_absent",),
+    also=(
+        "combination_is_accepted",
+        "null_is_absent",
+    ),
     imitates="Null stop sequences were refused.",
     each=(
         "max_tokens",
@@ -106,7 +109,10 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
         "models",
     ),
     fits=_must_be_taken,
-    also=("limits",),
+    also=(
+        "context_overflow",
+        "limits",
+    ),
 )
 def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A documented parameter, `{name}`, is turned away as unknown."""
@@ -133,6 +139,10 @@ def several_greedy_choices_are_refused(refusal: Refusal | None, call: Call) -> R
     only=lambda call: isinstance(asked(call, "stop"), list),
     needs=("stop",),
     fits=lambda contract: "array" in contract.parameters["stop"].types,
+    also=(
+        "combination_is_accepted",
+        "context_overflow",
+    ),
 )
 def list_of_stops_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """Stop sequences in a list are turned away."""
@@ -197,7 +207,7 @@ def echo_with_logprobs_is_refused_in_streams(refusal: Refusal | None, call: Call
     only=lambda call: call.wish.max_tokens == 0,
     needs=("max_tokens",),
     fits=lambda contract: _takes_its_lowest(contract, "max_tokens"),
-    also=("echo_of_zero_tokens", "max_tokens_zero"),
+    also=("combination_is_accepted", "echo_of_zero_tokens", "max_tokens_zero"),
 )
 def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A `max_tokens` of 0 is turned away, where 0 is documented."""
@@ -210,7 +220,10 @@ def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | No
     only=lambda call: call.wish.logprobs == 0,
     needs=("logprobs",),
     fits=lambda contract: _takes_its_lowest(contract, "logprobs"),
-    also=("zero_logprobs_means_sampled_only",),
+    also=(
+        "combination_is_accepted",
+        "zero_logprobs_means_sampled_only",
+    ),
 )
 def zero_logprobs_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """`logprobs: 0` is turned away."""

@@ -99,6 +99,7 @@ def usage_option_changes_the_text(wish: Wish, call: Call) -> Wish:
     "twin_choices_agree",
     only=lambda call: streaming(call) and call.wish.n > 1,
     also=(
+        "usage_chunk_is_sent",
         "length_uses_the_limit",
         "usage_is_in_last_chunk",
         "choices_are_complete",
@@ -121,6 +122,7 @@ def streams_have_one_choice_less(documents: list[Json], call: Call) -> list[Json
     "twin_finish_agrees",
     only=streaming,
     also=(
+        "ignore_eos_goes_on",
         "length_uses_the_limit",
         "length_means_the_limit",
         "stop_finishes_with_stop",
@@ -168,6 +170,8 @@ def null_is_taken_for_the_lowest(body: Any, call: Call, name: str) -> Any:
     "default_is_explicit",
     each=("n", "echo"),
     also=(
+        "best_of_returns_n",
+        "default_max_tokens",
         "completion_tokens_are_counted",
         "filter_bounds_the_choice",
         "length_means_the_limit",
@@ -211,6 +215,7 @@ def default_is_another(wish: Wish, call: Call, name: str) -> Wish:
     Stage.BODY,
     "plain_declares_json",
     also=(
+        "limits",
         "default_is_explicit",
         "plain_declares_json",
         "plain_is_one_json_text",
@@ -347,6 +352,7 @@ def connections_are_dropped(response: Response, call: Call) -> Response:
     variants=("plain", "streamed"),
     needs=("max_tokens",),
     also=(
+        "ignore_eos_goes_on",
         "stop_that_never_matches",
         "finish",
     ),

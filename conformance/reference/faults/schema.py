@@ -147,6 +147,7 @@ def choices_have_another_name(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     PLAIN,
     also=(
+        "suffix_is_used",
         CHUNK,
         *SEEN,
         "echo_begins_with_prompt",
@@ -207,7 +208,13 @@ def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     PLAIN,
-    also=("stop_finishes_with_stop", "twin_finish_agrees", CHUNK, "every_choice_finishes"),
+    also=(
+        "cut_text_finishes_with_length",
+        "stop_finishes_with_stop",
+        "twin_finish_agrees",
+        CHUNK,
+        "every_choice_finishes",
+    ),
     only=lambda call: not call.streamed,
     imitates="The key finish_reason was missing.",
 )
@@ -286,6 +293,9 @@ def tokens_are_objects(documents: list[Json], call: Call) -> list[Json]:
     "text_has_no_lone_surrogates",
     variants=("plain", "streamed"),
     also=(
+        "echo_of_zero_tokens",
+        "effects",
+        "max_tokens_zero",
         "completion_tokens_are_counted",
         "echo_adds_only_the_prompt",
         "logprobs",

@@ -43,6 +43,7 @@ def model_changes_within_a_stream(documents: list[Json], call: Call) -> list[Jso
     Stage.REPLY,
     "deltas_are_not_cumulative",
     also=(
+        "bias_forces",
         "twin_text_agrees",
         "stop_text_is_as_promised",
         "tokens_join_to_text",

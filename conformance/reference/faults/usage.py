@@ -112,7 +112,15 @@ def usage_runs_along(documents: list[Json], call: Call) -> list[Json]:
     ] + documents[-1:]
 
 
-@fault(Stage.REPLY, "usage_is_reported_once", also=("usage_chunk_is_last",), only=wants_usage)
+@fault(
+    Stage.REPLY,
+    "usage_is_reported_once",
+    also=(
+        "other_chunks_carry_null_usage",
+        "usage_chunk_is_last",
+    ),
+    only=wants_usage,
+)
 def usage_chunk_comes_twice(documents: list[Json], call: Call) -> list[Json]:
     """The chunk that reports usage is sent twice."""
     return [*documents, documents[-1]]
@@ -174,7 +182,11 @@ def counts_have_fractions(usage: Json, call: Call) -> Json:
     return {**usage, "prompt_tokens": usage["prompt_tokens"] + 0.5, "total_tokens": usage["total_tokens"] + 0.5}
 
 
-@fault(Stage.USAGE, "usage_counts_are_whole", also=(*COUNTS, "completion_tokens_are_counted"))
+@fault(
+    Stage.USAGE,
+    "usage_counts_are_whole",
+    also=("default_max_tokens", "details_within_totals", *COUNTS, "completion_tokens_are_counted"),
+)
 def counts_are_negative(usage: Json, call: Call) -> Json:
     """An uninitialised counter shows: completion tokens are -1."""
     return {**usage, "completion_tokens": -1, "total_tokens": usage["prompt_tokens"] - 1}
@@ -211,7 +223,13 @@ def completion_tokens_are_summed_up(usage: Json, call: Call) -> Json:
     Stage.USAGE,
     "length_uses_the_limit",
     variants=("plain", "streamed"),
-    also=("completion_tokens_are_counted", "default_max_tokens", "logprobs_count_the_tokens", "batch_usage_is_the_sum"),
+    also=(
+        "bias_forces",
+        "completion_tokens_are_counted",
+        "default_max_tokens",
+        "logprobs_count_the_tokens",
+        "batch_usage_is_the_sum",
+    ),
     imitates="Servers forgot the last token.",
 )
 def completion_tokens_miss_one(usage: Json, call: Call) -> Json:
