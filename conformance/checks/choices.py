@@ -157,8 +157,15 @@ def batch_order_holds(group: Group, terms: Terms) -> Findings:
             yield Violation(f"{observed}; expected {list(range(size))}", "choices", x.case.id)
         elif all(any(one == two for two in wanted) for one in slices):
             yield Violation(f"one prompt's answer comes twice: {show(slices)}; expected {show(wanted)}", "", x.case.id)
+        elif sorted(_flat(slices)) == sorted(_flat(wanted)):
+            observed = f"the answers are mixed up among the prompts: {show(slices)}"
+            yield Violation(f"{observed}; expected {show(wanted)}", "choices", x.case.id)
         else:
             yield _partly(slices, wanted, x.case.id)
+
+
+def _flat(slices: list[tuple[str, ...]]) -> list[str]:
+    return [text for one in slices for text in one]
 
 
 def _partly(slices: list[tuple[str, ...]], wanted: list[tuple[str, ...]], case: str) -> Finding:
