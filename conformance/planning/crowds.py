@@ -15,7 +15,8 @@ PROMPTS: Final = (
     PROMPT, SECOND, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
     "Monday, Tuesday,", "The cat sat on the",
 )  # fmt: skip
-REPLIES: Final = 16
+REPLIES: Final = 20
+ENOUGH: Final = 3
 FEW: Final = 2
 STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})
 
@@ -65,24 +66,31 @@ def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
     ends = _ends(scene, name)
     if ends is None:
         return
-    many = REPLIES // 2 if scene.has("n") and scene.standing({"n": REPLIES // 2}) is Validity.VALID else 1
+    if name.endswith("_penalty"):
+        # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
+        yield from _arms(scene, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
+        if scene.greedy:
+            yield from _arms(scene, f"{name} greedy", ends, name, {"max_tokens": 4 * LONG}, ENOUGH)
+    else:
+        few = {"temperature": scene.number("temperature", 1.5, 1), "max_tokens": FEW}
+        yield from _arms(scene, name, ends, name, few, REPLIES)
+
+
+def _arms(
+    scene: Scene, key: str, ends: tuple[float, float], name: str, ground: Mapping[str, Any], replies: int
+) -> Iterator[Bundle]:
+    """So many replies at each end, several of them in one request where the contract has `n`."""
+    many = -(-replies // 2) if scene.has("n") and scene.standing({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
-        told: dict[str, Any] = {**_ground(scene, name), name: value, **({"n": many} if many > 1 else {})}
+        told = {**ground, name: value, **({"n": many} if many > 1 else {})}
         body = scene.body(told, {"logprobs": 1} if scene.has("logprobs") else {})
         if scene.barred(body) or scene.validity_of(body) is Validity.INVALID:
             return
-        for number in range(REPLIES // many):
-            cases.append(scene.case("relation", body, part("arms", name, role)))
+        for number in range(-(-replies // many)):
+            cases.append(scene.case("relation", body, part("arms", key, role)))
             copies.append(number)
     yield Bundle("rows", 4, tuple(cases), tuple(copies))
-
-
-def _ground(scene: Scene, name: str) -> dict[str, Any]:
-    """Where an effect shows: few and hot tokens for what narrows the choice, many for what penalises repetition."""
-    if name.endswith("_penalty"):
-        return {"temperature": 1, "max_tokens": 3 * LONG}
-    return {"temperature": scene.number("temperature", 1.5, 1), "max_tokens": FEW}
 
 
 def _ends(scene: Scene, name: str) -> tuple[float, float] | None:

@@ -117,9 +117,11 @@ def _ban(scene: Scene, token: int) -> tuple[RequestCase, ...]:
     """
     forced = scene.body({"logprobs": 1, "logit_bias": {str(token): 100}})
     banned = {**_free(scene), "logit_bias": {str(token): -100}}
+    streamed = {"stream": True} if scene.full and scene.has("stream") else {}
     return (
         scene.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{token} learned", "with")),
         scene.case("relation", banned, part("ban", "natural", "with")),
+        *([scene.case("relation", {**banned, **streamed}, part("ban", "natural", "with"))] if streamed else []),
     )
 
 

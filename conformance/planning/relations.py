@@ -38,7 +38,8 @@ def relations(scene: Scene) -> Iterator[Bundle]:
     """Every group that some requirement of the contract judges, the plain setting first."""
     for place, (name, setting) in enumerate(_settings(scene)):
         for kind, build in KINDS.items():
-            if kind in scene.kinds and (scene.greedy or kind in WITHOUT_COLD):
+            fits = not place or kind in SETTINGS[name][1]
+            if fits and kind in scene.kinds and (scene.greedy or kind in WITHOUT_COLD):
                 for bundle in build(scene, name, setting):
                     # settings combine values, so they wait until each value was tried alone
                     yield replace(bundle, wave="rows", rank=bundle.rank + 2) if place else bundle
@@ -46,16 +47,8 @@ def relations(scene: Scene) -> Iterator[Bundle]:
 
 def _settings(scene: Scene) -> list[Setting]:
     """Where relations are told: settings that this contract allows and this target takes, two of them in `gate`."""
-    wanted: list[Setting] = [
-        ("plain", {}),
-        ("streamed", {**STREAM.patch, "prompt": UNICODE}),
-        ("choices", {"n": 2, "logprobs": 1}),
-        ("batch", {**USAGE.patch, **TEXTS.patch}),
-        ("echoed", {"echo": True, "logprobs": 1, "prompt": UNICODE}),
-        ("ids", {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, **STREAM.patch}),
-    ]
     found: list[Setting] = []
-    for name, setting in wanted:
+    for name, (setting, _) in SETTINGS.items():
         kept = {key: value for key, value in setting.items() if scene.has(key)}
         if _fine(scene, kept) and (not found or kept):
             found.append((name, kept))
@@ -291,6 +284,30 @@ KINDS: Final[Mapping[str, Build]] = {
     "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force, "ban": _ban,
     "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _tier, "overflow": _overflow,
 }  # fmt: skip
+# Where relations are told besides the plain base, and which: those that code for the setting could break.
+SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
+    "plain": ({}, frozenset()),
+    "streamed": (
+        {**STREAM.patch, "prompt": UNICODE},
+        frozenset(KINDS) - {"twin", "default", "json"},
+    ),
+    "choices": (
+        {"n": 2, "logprobs": 1},
+        frozenset({"twin", "never", "echo", "prefix", "batch", "repeat", "seed", "force"}),
+    ),
+    "batch": (
+        {**USAGE.patch, **TEXTS.patch},
+        frozenset({"twin", "never", "logprobs", "echo", "many", "prefix", "force"}),
+    ),
+    "echoed": (
+        {"echo": True, "logprobs": 1, "prompt": UNICODE},
+        frozenset({"twin", "never", "many", "prefix", "force"}),
+    ),
+    "ids": (
+        {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, **STREAM.patch},
+        frozenset({"twin", "batch", "echo", "logprobs", "many", "never"}),
+    ),
+}
 # What does not rest on a reply that repeats; the rest is left out where the target refuses temperature 0.
 WITHOUT_COLD: Final = frozenset(
     {"twin", "batch", "many", "vary", "seed", "json", "tier", "overflow", "force", "default"}
