@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -27,6 +27,7 @@ from conformance.model import (
     Verdict,
     Violation,
 )
+from conformance.recall import Recall, packed
 from conformance.strictjson import MISSING
 
 MOST_EVIDENCE = 20
@@ -38,11 +39,25 @@ class Traffic:
     """Everything that was exchanged, arranged once for all requirements.
 
     `planned` are the cases that were to be sent (sent or not): what was planned and never sent is NOT_RUN, not green.
+    `recall` is what was found on some of these exchanges under the same contract before.
     """
 
     exchanges: Sequence[Exchange]
     planned: Sequence[RequestCase] = ()
-    readings: dict[bytes, Asked] = field(default_factory=dict, repr=False, compare=False)
+    recall: Recall = field(default_factory=Recall, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.recall.hold(self.exchanges)
+
+    @property
+    def readings(self) -> dict[bytes, Asked]:
+        return self.recall.readings
+
+    @cached_property
+    def unsent(self) -> tuple[RequestCase, ...]:
+        """What was planned and is not among the exchanges."""
+        sent = {x.case.id for x in self.exchanges}
+        return tuple(case for case in self.planned if case.id not in sent)
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[Group, ...]]:
@@ -55,7 +70,8 @@ class Traffic:
                 gathered[part.kind, part.key][part.role].append(x)
         kinds: dict[str, list[Group]] = defaultdict(list)
         for (kind, key), roles in gathered.items():
-            kinds[kind].append(Group(kind, key, {role: tuple(members) for role, members in roles.items()}))
+            members = {role: tuple(some) for role, some in roles.items()}
+            kinds[kind].append(self.recall.group(kind, key, members))
         return {kind: tuple(found) for kind, found in kinds.items()}
 
     @cached_property
@@ -146,8 +162,18 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
     terms = Terms(contract, requirement.params, traffic.readings)
     tally = _Tally(observed=requirement.level is Level.MAY)
     try:
-        for cases, subject in _subjects(requirement, check, traffic, terms):
-            tally.add(cases, check.function(subject, terms))
+        before, now = traffic.recall.of(requirement.id)
+        for subject in _subjects(requirement, check, traffic):
+            found = before.get(id(subject))
+            if found is None:
+                found = now.get(id(subject))
+            if found is None:
+                found = now[id(subject)] = packed(_findings(requirement, check, subject, terms))
+            if isinstance(found, int):
+                tally.examined += found
+                tally.exchanges += found > 0
+            else:
+                tally.add(_cases(subject), found)
         outcome, reason, incomplete = _outcome(requirement, check, traffic, terms, tally)
     except Exception as error:  # noqa: BLE001 - a check must never raise: if one does, that is our fault and says so
         at = error.__traceback__
@@ -175,20 +201,27 @@ def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
     return tuple(judge(requirement, traffic, contract) for requirement in contract.requirements)
 
 
-def _subjects(
-    requirement: Requirement, check: Check, traffic: Traffic, terms: Terms
-) -> Iterator[tuple[list[str], Exchange | Group]]:
-    if check.scope is Scope.GROUP:
-        named = requirement.params.get("parameter")
-        groups = traffic.groups.get(check.group, ())
-        for group in traffic.keyed.get((check.group, requirement.id), ()) if check.keyed else groups:
-            if not check.keyed and named not in {None, group.key.partition(" ")[0]}:
-                continue  # a group of another parameter
-            yield [x.case.id for members in group.members.values() for x in members], group
-        return
-    for x in traffic.by_scope[check.scope]:
-        if not requirement.when or _applies(requirement, x.case, terms):
-            yield [x.case.id], x
+def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> Iterable[Exchange] | Iterable[Group]:
+    """What a requirement may speak about."""
+    if check.scope is not Scope.GROUP:
+        return traffic.by_scope[check.scope]
+    if check.keyed:
+        return traffic.keyed.get((check.group, requirement.id), ())
+    groups, named = traffic.groups.get(check.group, ()), requirement.params.get("parameter")
+    return groups if named is None else [group for group in groups if group.key.partition(" ")[0] == named]
+
+
+def _findings(requirement: Requirement, check: Check, subject: Exchange | Group, terms: Terms) -> Iterable[Finding]:
+    if requirement.when and isinstance(subject, Exchange) and not _applies(requirement, subject.case, terms):
+        return ()
+    return check.function(subject, terms)
+
+
+def _cases(subject: Exchange | Group) -> list[str]:
+    """The ids of what a subject consists of, the one to blame last."""
+    if isinstance(subject, Group):
+        return [x.case.id for members in subject.members.values() for x in members]
+    return [subject.case.id]
 
 
 def _applies(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
@@ -222,11 +255,15 @@ def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms
 def _were_due(requirement: Requirement, check: Check, traffic: Traffic, terms: Terms) -> list[Exchange]:
     """The exchanges that must show an occasion for the requirement."""
     if check.scope is Scope.GROUP:
-        groups = (group for _, group in _subjects(requirement, check, traffic, terms) if isinstance(group, Group))
-        return [x for group in groups for members in group.members.values() for x in members]
+        groups = _subjects(requirement, check, traffic)
+        return [x for group in groups if isinstance(group, Group) for some in group.members.values() for x in some]
     if check.due is None:
         return []
-    return [x for x in traffic.exchanges if _due(requirement, check, x.case, terms)]
+    before, now = traffic.recall.due(requirement.id)
+    for x in traffic.exchanges:
+        if id(x) not in before and id(x) not in now:
+            now[id(x)] = _due(requirement, check, x.case, terms)
+    return [x for x in traffic.exchanges if before.get(id(x), False) or now.get(id(x), False)]
 
 
 def serves(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
@@ -259,8 +296,7 @@ def _nothing_seen(
     """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
     due = _were_due(requirement, check, traffic, terms)
     if not due or check.scope is Scope.GROUP:  # half a group shows as little as none of it
-        sent = {x.case.id for x in traffic.exchanges}
-        unsent = [case for case in traffic.planned if case.id not in sent and _due(requirement, check, case, terms)]
+        unsent = [case for case in traffic.unsent if _due(requirement, check, case, terms)]
         if unsent:
             return Outcome.NOT_RUN, f"the budget ended before {len(unsent)} planned requests that show it", True
     if check.due is None and not (due and tally.unclear):

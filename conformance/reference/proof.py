@@ -14,10 +14,12 @@ from zlib import crc32
 from conformance.catalogue import load as checks
 from conformance.contract import load, providers
 from conformance.exchange import Exchange
+from conformance.judge import Traffic, judge_all
 from conformance.model import Contract, Outcome
 from conformance.planning import Scene, draw, setting
 from conformance.planning.journey import Drawn, Journey
 from conformance.planning.serving import Serving
+from conformance.recall import Recall
 from conformance.reference.core import Reference
 from conformance.reference.fault import Fault
 from conformance.reference.faults import FAULTS
@@ -42,6 +44,7 @@ class Ground:
     serving: Serving
     plain: Rehearsal | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
+    recall: Recall | None = field(default=None, repr=False)
 
     @property
     def contract(self) -> Contract:
@@ -51,7 +54,7 @@ class Ground:
         """A rehearsal against the reference with these faults or oddities."""
         provider = Reference(self.contract, KEY, now=_noon, **planted)
         plan = Journey(self.scene, self.drawn, serving=self.serving).waves()
-        return provider, rehearse(provider, plan, self.known)
+        return provider, rehearse(provider, plan, self.known, Recall(self.recall))
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ def ground(provider: str, profile: str) -> Ground:
     scene = setting(_contract(provider), MODEL, profile, has_key=True)
     bare = Ground(profile, scene, draw(scene), Serving(scene.contract))
     _, plain = bare.run()
-    return replace(bare, plain=plain, known={x.case.id: x for x in plain.exchanges})
+    recall = Recall()
+    judge_all(scene.contract, Traffic(plain.exchanges, plain.planned, recall))
+    return replace(bare, plain=plain, known={x.case.id: x for x in plain.exchanges}, recall=recall)
 
 
 def trial(where: Ground, planted: Fault | Oddity) -> Trial:

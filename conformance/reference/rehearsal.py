@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.model import BROKEN, RequestCase, Verdict, Wave
+from conformance.recall import Recall
 from conformance.reference.core import Reference
 from conformance.reference.play import play
 from conformance.runner.repeats import MOST_CASES, repeats
@@ -36,11 +37,14 @@ def rehearse(
     provider: Reference,
     plan: Generator[Wave, tuple[Exchange, ...], None],
     known: Mapping[str, Exchange] | None = None,
+    recall: Recall | None = None,
 ) -> Rehearsal:
     """Play a plan and all repeats that its verdicts ask for.
 
-    `known` are exchanges by case: what comes back the same again is taken from there, read already.
+    `known` are exchanges by case: what comes back the same again is taken from there, read already; and `recall` has
+    what was found on them.
     """
+    recall = recall or Recall()
     known = known or {}
     waves: list[Wave] = []
     exchanges: list[Exchange] = []
@@ -60,7 +64,7 @@ def rehearse(
     room = MOST_CASES
     while True:
         planned = tuple(case for wave in waves for case in wave.cases)
-        verdicts = judge_all(provider.contract, Traffic(exchanges, planned))
+        verdicts = judge_all(provider.contract, Traffic(exchanges, planned, recall))
         again = repeats(verdicts, waves, exchanges, room)
         if not again:
             return Rehearsal(planned, tuple(exchanges), verdicts)

@@ -1,0 +1,82 @@
+"""Judging again only what changed gives what judging everything gives."""
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.examples import case, choice, completion, contract, plain
+from conformance.exchange import Exchange
+from conformance.judge import Traffic, judge_all
+from conformance.model import Layer, Level, Membership, Outcome, Requirement, Source
+from conformance.recall import Recall
+from conformance.reference.proof import PLANTED, ground, trial
+
+FINE = plain(completion(choice()))
+
+
+def row(check, **params):
+    return Requirement(f"toy.{check}", check, Level.MUST, Layer.CONTRACT, "It holds.", Source("#"), {}, params)
+
+
+def bare(x):
+    """The same bytes with nothing computed of them yet."""
+    return Exchange(x.case, x.attempts)
+
+
+@pytest.mark.parametrize(
+    ("provider", "profile", "name"),
+    [
+        ("openai", "gate", "usage_chunk_comes_twice"),
+        ("novita", "gate", "usage_chunk_comes_twice"),
+        ("fireworks", "full", "limit_is_shared_among_choices"),
+        ("fireworks", "full", "greedy_is_best_effort"),
+    ],
+)
+def test_a_trial_that_recalls_equals_one_judged_whole(provider, profile, name):
+    where = ground(provider, profile)
+    planted = PLANTED[name]
+    _, run = where.run(**{"faults" if getattr(planted, "check", "") else "oddities": (planted,)})
+    whole = judge_all(where.contract, Traffic([bare(x) for x in run.exchanges], run.planned))
+    assert whole == run.verdicts
+    assert {one.outcome for one in whole} != {Outcome.PASS}
+
+
+def test_a_trial_leaves_nothing_behind_for_the_next():
+    where = ground("novita", "gate")
+    planted = [PLANTED[name] for name in ("usage_chunk_comes_twice", "any_key_will_do")]
+    first = [trial(where, one) for one in planted]
+    assert [trial(where, one) for one in reversed(planted)] == first[::-1]
+    assert judge_all(where.contract, Traffic(where.plain.exchanges, where.plain.planned)) == where.plain.verdicts
+
+
+def test_what_was_judged_is_not_judged_again(monkeypatch):
+    from conformance.catalogue import CATALOGUE, load
+
+    load()
+    seen = []
+    check = CATALOGUE["choices_are_complete"]
+    function = check.function
+    counting = replace(check, function=lambda x, terms: (seen.append(x), *function(x, terms)))
+    monkeypatch.setitem(CATALOGUE, "choices_are_complete", counting)
+    terms = contract(requirements=(row("choices_are_complete"),))
+    above = Recall()
+    plain_run = judge_all(terms, Traffic([FINE], (), above))
+    other = replace(FINE, case=replace(FINE.case, id="case/other"))
+    both = judge_all(terms, Traffic([FINE, other], (), Recall(above)))
+    assert seen == [FINE, other]
+    assert both[0].examined == 2 * plain_run[0].examined
+    assert judge_all(terms, Traffic([FINE, other])) == both
+
+
+def test_a_group_that_a_repeat_joins_is_judged_anew():
+    group = (Membership("repeat", "same", "first"),), (Membership("repeat", "same", "second"),)
+    one, two = (
+        replace(FINE, case=case({"temperature": 0}, groups=some, id=f"case/{n}")) for n, some in enumerate(group)
+    )
+    other = replace(plain(completion(choice(text="else"))), case=replace(two.case, id="case/2", repeats=two.case.id))
+    terms = contract(requirements=(row("greedy_repeats"),))
+    above = Recall()
+    before = judge_all(terms, Traffic([one, two], (), above))
+    after = judge_all(terms, Traffic([one, two, other], (), Recall(above)))
+    assert after == judge_all(terms, Traffic([one, two, other]))
+    assert after != before
