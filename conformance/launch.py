@@ -60,6 +60,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
                 pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recorded(settings),
                 resume=settings.resume,
+                shrink=settings.shrink,
                 watcher=watcher or UNWATCHED,
             )
         except (ResumeError, RecordingError) as error:

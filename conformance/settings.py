@@ -64,6 +64,7 @@ OPTIONS: Final = (
     Option("waivers", str, "A file of accepted failures.", "FILE"),
     Option("claim", str, "A capability that the target does not claim to have, such as 'no echo'.", "TEXT", many=True),
     Option("no-hostile", bool, "Leave out requests that a fragile server may not survive."),
+    Option("no-shrink", bool, "Do not look for the smallest request that shows a failure."),
     Option("strict", bool, "A broken SHOULD counts as a broken MUST."),
     Option("resume", bool, "Go on with the run that is recorded in the output folder."),
     Option("specs", str, "A folder of further providers.", "DIR", many=True),
@@ -95,6 +96,7 @@ class Settings:
     waivers: Path | None = None
     claims: tuple[str, ...] = ()
     hostile: bool = True
+    shrink: bool = True
     strict: bool = False
     resume: bool = False
     specs: tuple[Path, ...] = ()
@@ -159,6 +161,7 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         Path(told["waivers"]) if told["waivers"] else None,
         tuple(told["claim"] or ()),
         not told["no_hostile"],
+        not told["no_shrink"],
         bool(told["strict"]),
         bool(told["resume"]),
         tuple(map(Path, told["specs"] or ())),

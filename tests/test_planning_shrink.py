@@ -3,49 +3,87 @@
 import pytest
 from planned import contract
 
-from conformance.examples import choice, completion, plain
+from conformance.examples import choice, completion, error, plain
 from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
-from conformance.model import BROKEN, Validity
+from conformance.minimal import fits, smallest, traffic
+from conformance.model import BROKEN, Ending, Membership, Outcome, Validity
 from conformance.planning.scene import Scene
-from conformance.planning.shrink import PER_FAILURE, PER_RUN, shrink, shrinking
+from conformance.planning.shrink import PER_FAILURE, PER_RUN, shrinking
 
 CONTRACT = contract("openai")
 WIDE = {
     "model": "m", "prompt": ["Liebe Grüße aus 東京", "b"], "max_tokens": 5, "temperature": 0, "n": 2, "echo": True,
     "user": "somebody", "stop": ["x", "y"], "top_p": 0.5,
 }  # fmt: skip
+ID = "usage.total"
 
 
-def case(body):
-    return Scene(CONTRACT, "m").case("row", body)
+def case(body, *groups, origin="row", terms=CONTRACT):
+    return Scene(terms, "m").case(origin, body, *groups)
+
+
+def miscounts(when):
+    """A target whose totals are wrong on the bodies that `when` picks."""
+
+    def reply(one):
+        usage = {"prompt_tokens": 4, "completion_tokens": 5, "total_tokens": 99 if when(one.body) else 9}
+        return Exchange(one, plain(completion(choice(" 4, 5"), usage=usage), one.content).attempts)
+
+    return reply
+
+
+def refuses(when):
+    """A target that turns down the bodies that `when` picks."""
+
+    def reply(one):
+        answer = error("no") if when(one.body) else plain(completion(choice(" 4, 5")), one.content)
+        return Exchange(one, answer.attempts)
+
+    return reply
+
+
+def drive(exchanges, reply, terms=CONTRACT, verdicts=None):
+    """The waves, and the smallest request that is found for each requirement."""
+    exchanges = list(exchanges)
+    if verdicts is None:
+        verdicts = judge_all(terms, Traffic(exchanges))
+    found, waves = shrinking(terms, verdicts, tuple(exchanges)), []
+    try:
+        waves.append(next(found))
+        while True:
+            back = tuple(reply(one) for one in waves[-1].cases)
+            exchanges += back
+            waves.append(found.send(back))
+    except StopIteration:
+        by_id = {x.case.id: x.case for x in exchanges}
+        return waves, {row: by_id[one] for row, one in smallest(terms, verdicts, exchanges).items()}
 
 
 def search(body, fails):
     """The smallest request and the number of tries, where `fails` says of a body whether the failure shows."""
-    found, tries = shrink(CONTRACT, case(body)), 0
-    try:
-        candidate = next(found)
-        while True:
-            tries += 1
-            candidate = found.send(fails(candidate.body))
-    except StopIteration as end:
-        return end.value, tries
+    reply = miscounts(lambda one: one == body or fails(one))
+    verdicts = [v for v in judge_all(CONTRACT, Traffic([reply(case(body))])) if v.requirement.id == ID]
+    waves, found = drive([reply(case(body))], reply, verdicts=verdicts)
+    return found[ID], sum(len(wave.cases) for wave in waves)
 
 
 class TestOneFailure:
     def test_what_has_nothing_to_do_with_the_failure_goes(self):
-        smallest, _ = search(WIDE, lambda body: body.get("echo") is True)
-        assert smallest.body.keys() == {"model", "prompt", "echo"}
+        assert search(WIDE, lambda body: body.get("echo") is True)[0].body.keys() == {"model", "prompt", "echo"}
+
+    def test_one_of_many_members_is_found_within_a_dozen_requests(self):
+        _, tries = search(WIDE, lambda body: body.get("echo") is True)
+        assert tries <= PER_FAILURE
 
     def test_two_members_that_only_fail_together_both_stay(self):
-        smallest, _ = search(WIDE, lambda body: body.get("echo") is True and body.get("n") == 2)
-        assert {"echo", "n"} <= smallest.body.keys()
-        assert len(smallest.body) < len(WIDE)
+        smaller, _ = search(WIDE, lambda body: body.get("echo") is True and body.get("n") == 2)
+        assert {"echo", "n"} <= smaller.body.keys()
+        assert len(smaller.body) < len(WIDE)
 
     def test_values_become_simpler(self):
-        smallest, _ = search({"model": "m", "prompt": "a long prompt"}, lambda _: True)
-        assert smallest.body == {"model": "m", "prompt": "a"}
+        smaller, _ = search({"model": "m", "prompt": "a long prompt"}, lambda _: True)
+        assert smaller.body == {"model": "m", "prompt": "a"}
 
     def test_the_search_ends_after_a_dozen_tries(self):
         assert search(WIDE, lambda _: False)[1] == PER_FAILURE
@@ -56,60 +94,131 @@ class TestOneFailure:
 
     @pytest.mark.parametrize("body", [WIDE, {"model": "m", "prompt": "p", "best_of": 3, "n": 2}])
     def test_what_is_required_and_what_is_valid_stay_so(self, body):
-        found = shrink(CONTRACT, case(body))
-        candidate = next(found)
-        seen = [candidate]
-        for _ in range(PER_FAILURE - 1):
-            try:
-                seen.append(found.send(True))
-            except StopIteration:
-                break
+        reply = miscounts(lambda _: True)
+        waves, _ = drive([reply(case(body))], reply)
+        seen = [one for wave in waves for one in wave.cases]
+        assert seen
         assert all({"model", "prompt"} <= one.body.keys() for one in seen)
         assert {one.validity for one in seen} == {Validity.VALID}
 
+    def test_a_limit_stays_where_nothing_would_take_its_place(self):
+        terms = contract("nebius")
+        assert terms.default("max_tokens") is None
+        reply = miscounts(lambda _: True)
+        waves, _ = drive([reply(case({**WIDE, "n": 1}, terms=terms))], reply, terms)
+        seen = [one for wave in waves for one in wave.cases]
+        assert seen
+        assert all("max_tokens" in one.body for one in seen)
+
+
+class TestRefusals:
+    def test_the_member_that_is_refused_is_found_among_many(self):
+        reply = refuses(lambda body: "top_p" in body and "echo" in body)
+        verdicts = judge_all(CONTRACT, Traffic([reply(case(WIDE))]))
+        broken = [v for v in verdicts if v.requirement.check == "combination_is_accepted"]
+        _, found = drive([reply(case(WIDE))], reply, verdicts=broken)
+        assert found["request.together.accepts"].body.keys() == {"model", "prompt", "echo", "top_p"}
+
+    def test_a_value_that_is_refused_alone_keeps_what_its_control_lacks(self):
+        row, key = "request.n.accepts", "request.n.accepts n=2"
+        reply = refuses(lambda body: body.get("n") == 2)
+        base = {"model": "m", "prompt": "One, two", "max_tokens": 5, "temperature": 0}
+        pair = [
+            reply(case(base, Membership("accept", key, "control"))),
+            reply(case({**base, "n": 2}, Membership("accept", key, "probe"))),
+        ]
+        verdicts = [v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == row]
+        assert verdicts[0].outcome is Outcome.FAIL
+        waves, found = drive(pair, reply, verdicts=verdicts)
+        assert found[row].body == {"model": "m", "prompt": "a", "n": 2}
+        assert all(one.body["n"] == 2 for wave in waves for one in wave.cases)
+
+    def test_a_refusal_without_an_accepted_control_proves_nothing_and_is_left(self):
+        reply = refuses(lambda body: "n" in body)
+        alone = reply(
+            case({"model": "m", "prompt": "p", "n": 2}, Membership("accept", "request.n.accepts n=2", "probe"))
+        )
+        verdicts = [v for v in judge_all(CONTRACT, Traffic([alone])) if v.requirement.id == "request.n.accepts"]
+        assert drive([alone], reply, verdicts=verdicts) == ([], {})
+
+    def test_an_invalid_request_that_is_let_in_stays_as_it_is(self):
+        key = "request.n.minimum n=0"
+        base = {"model": "m", "prompt": "One, two", "max_tokens": 5}
+        reply = refuses(lambda _: False)
+        pair = [
+            reply(case(base, Membership("refuse", key, "control"))),
+            reply(case({**base, "n": 0}, Membership("refuse", key, "probe"))),
+        ]
+        verdicts = [v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == "request.n.minimum"]
+        assert verdicts[0].outcome is Outcome.FAIL
+        waves, found = drive(pair, reply, verdicts=verdicts)
+        assert waves == []
+        assert found["request.n.minimum"].body == {**base, "n": 0}
+
 
 class TestARun:
-    def reply(self, case):
-        """A target that miscounts as soon as it echoes."""
-        wrong = case.body.get("echo") is True
-        usage = {"prompt_tokens": 4, "completion_tokens": 5, "total_tokens": 99 if wrong else 9}
-        return Exchange(case, plain(completion(choice(" 4, 5"), usage=usage), case.content).attempts)
-
-    def drive(self, exchanges, reply):
-        waves = []
-        found = shrinking(CONTRACT, judge_all(CONTRACT, Traffic(exchanges)), exchanges)
-        try:
-            waves.append(next(found))
-            while True:
-                waves.append(found.send(tuple(reply(case) for case in waves[-1].cases)))
-        except StopIteration as end:
-            return waves, end.value
+    echoes = staticmethod(miscounts(lambda body: body.get("echo") is True))
 
     def test_each_failure_of_one_reply_gets_its_smallest_request(self):
-        _, found = self.drive([self.reply(case(WIDE))], self.reply)
-        assert found["usage.total"].body.keys() == {"model", "prompt", "echo"}
+        _, found = drive([self.echoes(case(WIDE))], self.echoes)
+        assert found[ID].body.keys() == {"model", "prompt", "echo"}
 
     def test_several_failures_are_shrunk_side_by_side_and_a_run_has_its_ceiling(self):
-        broken = lambda one: Exchange(one, plain({"choices": 3}, one.content).attempts)  # noqa: E731
-        exchanges = [broken(case(WIDE))]
-        failing = [v for v in judge_all(CONTRACT, Traffic(exchanges)) if v.outcome in BROKEN]
-        waves, found = self.drive(exchanges, broken)
+        def broken(one):
+            return Exchange(one, plain({"choices": 3, "usage": len(one.body)}, one.content).attempts)
+
+        waves, found = drive([broken(case(WIDE))], broken)
         sent = [one for wave in waves for one in wave.cases]
-        assert len(failing) > len(found) == PER_RUN // PER_FAILURE
+        assert len(found) > 5
         assert len(sent) <= PER_RUN
         assert len({one.id for one in sent}) == len(sent)
 
+    def test_failures_share_what_they_ask(self):
+        def broken(one):
+            return Exchange(one, plain({"choices": 3}, one.content).attempts)
+
+        waves, found = drive([broken(case(WIDE))], broken)
+        sent = [one for wave in waves for one in wave.cases]
+        assert len({one.content for one in sent}) == len(sent) <= PER_FAILURE
+        assert {one.id for one in found.values()} == {sent[-1].id}
+
+    def test_what_the_run_has_sent_already_is_not_sent_again(self):
+        least = {"model": "m", "prompt": WIDE["prompt"]}
+        reply = self.echoes
+        waves, _ = drive([reply(case(WIDE)), reply(case(least, origin="base"))], reply)
+        assert least not in [one.body for wave in waves for one in wave.cases]
+
+    def test_a_failure_for_another_reason_is_not_taken_for_a_smaller_one(self):
+        reply = miscounts(lambda body: body.get("echo") is True or body.get("n") == 2)
+        wide = reply(case({"model": "m", "prompt": "p", "echo": True, "user": "u", "seed": 1}))
+        stranger = reply(case({"model": "m", "prompt": "p", "n": 2}, origin="shrink"))
+        verdicts = judge_all(CONTRACT, Traffic([wide]))
+        assert smallest(CONTRACT, verdicts, [wide, stranger])[ID] == wide.case.id
+
     def test_nothing_is_sent_where_nothing_failed(self):
-        healthy = [self.reply(case({"model": "m", "prompt": "p"}))]
+        healthy = [self.echoes(case({"model": "m", "prompt": "p"}))]
         verdicts = [v for v in judge_all(CONTRACT, Traffic(healthy)) if v.outcome not in BROKEN]
         assert list(shrinking(CONTRACT, verdicts, healthy)) == []
+        assert smallest(CONTRACT, verdicts, healthy) == {}
 
     def test_replies_that_do_not_come_end_the_search(self):
-        exchanges = [self.reply(case(WIDE))]
-        found = shrinking(CONTRACT, judge_all(CONTRACT, Traffic(exchanges)), exchanges)
+        exchanges = [self.echoes(case(WIDE))]
+        verdicts = judge_all(CONTRACT, Traffic(exchanges))
+        found = shrinking(CONTRACT, verdicts, exchanges)
         next(found)
-        for _ in range(PER_FAILURE - 1):
+        with pytest.raises(StopIteration):
             found.send(())
-        with pytest.raises(StopIteration) as end:
-            found.send(())
-        assert end.value.value["usage.total"].body == WIDE
+        assert smallest(CONTRACT, verdicts, exchanges)[ID] == exchanges[0].case.id
+
+    def test_what_was_waited_for_in_vain_is_not_sent_again(self):
+        late = plain(completion(choice()), ending=Ending.TIMED_OUT, error="silent for 30 s")
+        late = Exchange(case(WIDE), late.attempts)
+        assert not fits(late)
+        verdicts = judge_all(CONTRACT, Traffic([late]))
+        assert any(v.outcome is Outcome.FAIL for v in verdicts)
+        assert list(shrinking(CONTRACT, verdicts, [late])) == []
+
+    def test_verdicts_rest_on_nothing_that_was_made_smaller(self):
+        wide, smaller = self.echoes(case(WIDE)), self.echoes(case(WIDE, origin="shrink"))
+        judged = traffic([wide, smaller], [wide.case, smaller.case])
+        assert (judged.exchanges, judged.planned) == ((wide,), (wide.case,))

@@ -62,7 +62,7 @@ def one_wave(*cases: RequestCase, **more: bool) -> Generator[Wave, tuple[Exchang
 def go(answer, plan=None, *, terms=TERMS, key=KEY, **more):
     with serving(answer) as server:
         target = Target(server.base_url, "/completions", key)
-        made = run(terms, target, plan or one_wave(), patience=HURRIED, model="m", **more)
+        made = run(terms, target, plan or one_wave(), patience=HURRIED, model="m", **{"shrink": False, **more})
     return made, server
 
 

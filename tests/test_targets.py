@@ -92,6 +92,7 @@ def test_everything_that_a_target_can_say_reaches_the_run(monkeypatch):
         query = { api-version = "2" }
         proxy_from_env = true
         no_hostile = true
+        no_shrink = true
         strict = true
         """.replace("specs", "# specs")
     )
@@ -104,7 +105,7 @@ def test_everything_that_a_target_can_say_reaches_the_run(monkeypatch):
     assert (chosen.claims, chosen.select, chosen.waivers) == (("no echo",), ("usage.*",), Path("accepted.toml"))
     assert dict(chosen.headers) == {"x-team": "c", "x-other": "b", "x-gateway-key": SECRET}
     assert dict(chosen.query) == {"api-version": "2"}
-    assert (chosen.proxy_from_env, chosen.hostile, chosen.strict) == (True, False, True)
+    assert (chosen.proxy_from_env, chosen.hostile, chosen.shrink, chosen.strict) == (True, False, False, True)
 
 
 def test_paths_are_seen_from_the_file(tmp_path):

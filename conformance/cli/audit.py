@@ -56,15 +56,16 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
 
 def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
     """The traffic as a run: what our own recordings say of it, or else what the exchanges show."""
-    from conformance.judge import Traffic, judge_all
+    from conformance.judge import judge_all
     from conformance.launch import selected
+    from conformance.minimal import smallest, traffic
     from conformance.runner import Endpoint, Run, totals
 
     header = gathered.headers[0] if gathered.headers else {}
     there = header.get("target", {})
     exchanges = gathered.exchanges
     kept = selected(chosen, contract)
-    verdicts = judge_all(contract, Traffic(exchanges, gathered.planned))
+    verdicts = judge_all(contract, traffic(exchanges, gathered.planned))
     times = [attempt.started_at for x in exchanges for attempt in x.attempts]
     ends = [x.last.started_at + x.last.elapsed for x in exchanges]
     body = exchanges[0].case.body if exchanges else None
@@ -83,6 +84,7 @@ def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
         max(ends, default=0.0) - min(times, default=0.0),
         gathered.incomplete,
         tuple(header.get("claims", ())),
+        smallest=smallest(contract, verdicts, exchanges),
     )
 
 

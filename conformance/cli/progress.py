@@ -68,11 +68,12 @@ class _Counts:
 
     def planned(self, wave: Wave) -> None:
         """Judge what has come back, now that nothing is under way whose arrival that could blur."""
-        from conformance.judge import Traffic, judge_all
+        from conformance.judge import judge_all
+        from conformance.minimal import traffic
         from conformance.model import BROKEN
 
         if self.fresh:
-            found = judge_all(self.contract, Traffic(tuple(self.fresh)))
+            found = judge_all(self.contract, traffic(self.fresh))
             self.broken |= {one.requirement.id for one in found if one.outcome in BROKEN}
             self.fresh.clear()
         self.total += len(wave.cases)

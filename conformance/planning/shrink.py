@@ -1,112 +1,131 @@
 """A failing request made smaller: members dropped, values simplified, as long as the failure still shows.
 
-Only failures that one reply shows by itself are shrunk. An invalid request is minimal by construction, and a relation
-between replies is told by the requests that stand in it.
+Only failures that one reply shows are shrunk. An invalid request is minimal by construction, and a relation between
+replies is told by the requests that stand in it.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.catalogue import Scope, load
 from conformance.exchange import Exchange
-from conformance.judge import Traffic, judge
-from conformance.model import BROKEN, Contract, RequestCase, Requirement, Validity, Verdict, Wave
-from conformance.planning.scene import Scene, rename
+from conformance.minimal import SHRINK, blamed, controls, fits, probed, shows, shrinkable, slow
+from conformance.model import BROKEN, Contract, Outcome, RequestCase, Requirement, Validity, Verdict, Wave
+from conformance.planning.scene import Scene, identity
 
 PER_FAILURE: Final = 12
 PER_RUN: Final = 60
+AT_ONCE: Final = 5
+URGENCY: Final = (Outcome.FAIL, Outcome.FLAKY, Outcome.WARN)
 Body = dict[str, Any]
+
+
+@dataclass
+class Search:
+    """The way down from one failing request. `kept` are members that must not go, `fixed` those that stay the same."""
+
+    scene: Scene
+    requirement: Requirement
+    smallest: RequestCase
+    kept: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+    beside: tuple[Exchange, ...] = ()
+    sent: int = 0
+    tried: set[bytes] = field(default_factory=set)
+
+    def ahead(self) -> RequestCase | None:
+        """The boldest smaller request that was not tried yet; None where there is none."""
+        for body in _smaller(dict(self.smallest.body), self.kept, self.fixed):
+            candidate = self._case(body)
+            if candidate.content not in self.tried and candidate.validity is self.smallest.validity:
+                return candidate
+        return None
+
+    def heard(self, candidate: RequestCase, replies: Iterable[Exchange]) -> None:
+        """Go on from the candidate where it fails too. One that did not come back, or kept its promise, is none."""
+        self.tried.add(candidate.content)
+        if any(shows(self.requirement, x, self.beside, self.scene.contract) for x in replies):
+            self.smallest = candidate
+
+    def _case(self, body: Body) -> RequestCase:
+        case = self.smallest
+        # what was called unspecified for its text stays so
+        fixed: dict[str, Any] = {"validity": case.validity} if case.validity is Validity.UNSPECIFIED else {}
+        wire = {"method": case.method, "path": case.path, "headers": case.headers, "credential": case.credential}
+        return self.scene.case(SHRINK, body, **wire, **fixed)
 
 
 def shrinking(
     contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequence[Exchange]
-) -> Generator[Wave, tuple[Exchange, ...], dict[str, RequestCase]]:
-    """Waves of smaller requests; returned are the smallest that still fail, by the requirement that they break."""
+) -> Generator[Wave, tuple[Exchange, ...], None]:
+    """Waves of smaller requests. What the run has sent already is not sent again, and failures share what they ask."""
+    waiting = _searches(contract, verdicts, exchanges)
+    answered: dict[str, list[Exchange]] = defaultdict(list)
+    for x in exchanges:
+        if x.case.hang_up_after is None and not slow(x):
+            answered[identity(x.case)].append(x)
+    running: list[Search] = []
+    left = PER_RUN
+    while True:
+        while len(running) < AT_ONCE and (search := next(waiting, None)) is not None:
+            running.append(search)
+        asked = [(search, case) for search in running if (case := _unanswered(search, answered)) is not None]
+        running = [search for search, _ in asked]
+        cases = list({case.id: case for _, case in asked}.values())[:left]
+        if not cases:
+            return
+        left -= len(cases)
+        back = {x.case.id: x for x in (yield Wave(SHRINK, tuple(cases)))}
+        if not back:  # nothing more is sent: the budget is spent, or the target is gone
+            return
+        sent = {case.id for case in cases}
+        for search, case in asked:
+            if case.id in sent:
+                search.sent += 1
+                replies = [back[case.id]] if case.id in back else []
+                answered[identity(case)] += replies
+                search.heard(case, replies)
+
+
+def _unanswered(search: Search, answered: Mapping[str, list[Exchange]]) -> RequestCase | None:
+    """The next request of a search that must be sent; what is known by now is taken from there."""
+    while (case := search.ahead()) is not None:
+        name = identity(case)
+        if name in answered:
+            search.heard(case, answered[name])
+        else:
+            return case if search.sent < PER_FAILURE else None
+    return None
+
+
+def _searches(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequence[Exchange]) -> Iterator[Search]:
+    """One search for each failure that can be shrunk, the gravest first."""
     by_id = {x.case.id: x for x in exchanges}
-    open_ends: dict[str, tuple[Requirement, Generator[RequestCase, bool, RequestCase]]] = {}
-    for requirement, case in _failures(verdicts, by_id):
-        if len(open_ends) < PER_RUN // PER_FAILURE:
-            open_ends[requirement.id] = requirement, shrink(contract, case)
-    found: dict[str, RequestCase] = {}
-    answers: dict[str, bool | None] = dict.fromkeys(open_ends)
-    taken = {x.case.id for x in exchanges}
-    while open_ends:
-        asked: dict[str, RequestCase] = {}
-        for name, (_, search) in list(open_ends.items()):
-            try:
-                answer = answers[name]
-                asked[name] = next(search) if answer is None else search.send(answer)
-            except StopIteration as end:
-                found[name] = end.value
-                del open_ends[name]
-        if not asked:
-            break
-        cases = {name: _fresh(case, taken) for name, case in asked.items()}
-        back = {x.case.id: x for x in (yield Wave("shrink", tuple(cases.values())))}
-        for name, case in cases.items():
-            x = back.get(case.id)
-            answers[name] = x is not None and _shows(open_ends[name][0], x, contract)
-    return found
+    failed = [one for one in verdicts if one.outcome in BROKEN and shrinkable(one.requirement)]
+    scenes: dict[str, Scene] = {}
+    for verdict in sorted(failed, key=lambda one: URGENCY.index(one.outcome)):
+        worst = blamed(verdict, by_id)
+        if worst is not None and fits(worst):
+            beside = controls(worst, verdict.requirement, exchanges)
+            model = str(worst.case.body.get("model", ""))
+            scene = scenes.setdefault(model, Scene(contract, model))
+            fixed = frozenset(probed(worst, beside))
+            kept = fixed | _kept(contract)
+            yield Search(scene, verdict.requirement, worst.case, kept, fixed, beside, tried={worst.case.content})
 
 
-def _failures(
-    verdicts: Iterable[Verdict], exchanges: Mapping[str, Exchange]
-) -> Iterator[tuple[Requirement, RequestCase]]:
-    """Distinct failures, each with the smallest request that shows it."""
-    for verdict in verdicts:
-        if verdict.outcome in BROKEN and load()[verdict.requirement.check].scope is not Scope.GROUP:
-            blamed = [exchanges[one.case].case for one in verdict.evidence if one.case in exchanges]
-            fit = [case for case in blamed if isinstance(case.body, Mapping) and case.hang_up_after is None]
-            if fit:
-                yield verdict.requirement, min(fit, key=lambda case: len(case.content))
+def _kept(contract: Contract) -> frozenset[str]:
+    """What must not be dropped: required members, and a limit that nothing would take the place of."""
+    required = {name for name, one in contract.parameters.items() if one.required}
+    return frozenset(required | (set() if contract.default("max_tokens") is not None else {"max_tokens"}))
 
 
-def _fresh(case: RequestCase, taken: set[str]) -> RequestCase:
-    """The case under an id that no other has: two failures may shrink to one request."""
-    name, number = case.id, 1
-    while name in taken:
-        number += 1
-        name = f"{case.id}-{number}"
-    taken.add(name)
-    return rename(case, name)
-
-
-def _shows(requirement: Requirement, x: Exchange, contract: Contract) -> bool:
-    return judge(requirement, Traffic([x]), contract).outcome in BROKEN
-
-
-def shrink(contract: Contract, case: RequestCase) -> Generator[RequestCase, bool, RequestCase]:
-    """Smaller and smaller requests; sent back is whether the failure shows in the last one. At most `PER_FAILURE`."""
-    smallest, tries, tried = case, 0, {case.content}
-    progress = True
-    while progress:
-        progress = False
-        for body in _smaller(dict(smallest.body), contract):
-            candidate = _case(contract, smallest, body)
-            if candidate.content in tried or candidate.validity is not case.validity:
-                continue
-            if tries == PER_FAILURE:
-                return smallest
-            tries += 1
-            tried.add(candidate.content)
-            if (yield candidate):
-                smallest, progress = candidate, True
-                break
-    return smallest
-
-
-def _case(contract: Contract, case: RequestCase, body: Body) -> RequestCase:
-    # what was called unspecified for its text stays so
-    kept: dict[str, Any] = {"validity": case.validity} if case.validity is Validity.UNSPECIFIED else {}
-    wire = {"method": case.method, "path": case.path, "headers": case.headers, "credential": case.credential}
-    return Scene(contract, str(body.get("model", ""))).case("shrink", body, **wire, **kept)
-
-
-def _smaller(body: Body, contract: Contract) -> Iterator[Body]:
+def _smaller(body: Body, kept: frozenset[str], fixed: frozenset[str]) -> Iterator[Body]:
     """Bodies one step smaller, the boldest steps first."""
-    optional = [name for name in body if name not in contract.parameters or not contract.parameters[name].required]
+    optional = [name for name in body if name not in kept]
     size = len(optional)
     while size > 0:
         for start in range(0, len(optional), size):
@@ -114,7 +133,7 @@ def _smaller(body: Body, contract: Contract) -> Iterator[Body]:
             yield {name: value for name, value in body.items() if name not in gone}
         size //= 2
     for name, value in body.items():
-        if name != "model":
+        if name != "model" and name not in fixed:
             yield from ({**body, name: simple} for simple in _simpler(value))
 
 
@@ -132,4 +151,4 @@ def _simpler(value: Any) -> Iterator[Any]:
         yield from dict.fromkeys((1, 2, value // 2))
 
 
-__all__ = ["PER_FAILURE", "PER_RUN", "shrink", "shrinking"]
+__all__ = ["PER_FAILURE", "PER_RUN", "Search", "shrinking"]

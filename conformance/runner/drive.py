@@ -1,4 +1,7 @@
-"""The loop: a wave is planned, sent and handed back to the plan; then it is judged, and doubts are sent again."""
+"""The loop: a wave is planned, sent and handed back to the plan; then it is judged, and doubts are sent again.
+
+Last, what fails is sent in smaller forms. These are recorded like all others, but no verdict rests on them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from conformance import __version__
 from conformance.budget import Account, Budget, Cost, reported
 from conformance.exchange import Attempt, Exchange
 from conformance.judge import Traffic, judge_all
+from conformance.minimal import SHRINK, smallest, traffic
 from conformance.model import Contract, RequestCase, Verdict, Wave
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.forms import case_out
@@ -51,11 +55,13 @@ def run(
     pace: Pace = STEADY,
     record: Path | None = None,
     resume: bool = False,
+    shrink: bool = True,
     watcher: Watcher = UNWATCHED,
 ) -> Run:
     """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with what there is.
 
-    `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again.
+    `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `shrink`: what fails
+    is sent in smaller forms, as far as the budget goes.
     """
     endpoint = Endpoint(name or contract.provider, target.base_url, model)
     header = {
@@ -72,7 +78,7 @@ def run(
         account = Account(budget)
         trip = _Trip(contract, target, plan, recorder, watcher, known, account)
         try:
-            asyncio.run(trip.make(patience, pace, seed))
+            asyncio.run(trip.make(patience, pace, seed, shrink=shrink))
         except KeyboardInterrupt:  # it came when nothing was awaited any more, or a second time
             trip.stop = INTERRUPTED
         verdicts = trip.verdicts()
@@ -96,6 +102,7 @@ def run(
         incomplete,
         claims,
         trip.unsent,
+        smallest(contract, verdicts, trip.exchanges),
     )
 
 
@@ -139,8 +146,8 @@ class _Trip:
     stop: str = ""
     judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
-    async def make(self, patience: Patience, pace: Pace, seed: int) -> None:
-        """The whole conversation: the plan's waves, then what verdicts are in doubt about."""
+    async def make(self, patience: Patience, pace: Pace, seed: int, *, shrink: bool) -> None:
+        """The whole conversation: the plan's waves, what verdicts are in doubt about, and what fails made smaller."""
         self._recall()
         defaults = self.contract.defaults
         async with Sender(
@@ -159,6 +166,8 @@ class _Trip:
                         wave = next(self.plan) if exchanges is None else self.plan.send(exchanges)
                         exchanges = await self._exchange(wave, sender)
                 await self._settle_doubts(sender)
+                if shrink and not self.stop:
+                    await self._make_smaller(sender)
 
     async def _settle_doubts(self, sender: Sender) -> None:
         room = MOST_CASES
@@ -168,14 +177,26 @@ class _Trip:
                 if len(await self._exchange(wave, sender)) < len(wave.cases):
                     return
 
+    async def _make_smaller(self, sender: Sender) -> None:
+        """Send failing requests in smaller forms. Nobody misses what the budget has no room for."""
+        from conformance.planning.shrink import shrinking
+
+        search = shrinking(self.contract, self.verdicts(), self.exchanges)
+        with suppress(StopIteration):
+            wave = next(search)
+            while not self.stop:
+                wave = search.send(await self._exchange(wave, sender))
+        self.unsent = {case: why for case, why in self.unsent.items() if case not in self._shrunk}
+
     def _doubts(self, room: int) -> tuple[Wave, ...]:
         return repeats(self.verdicts(), self.waves, self.exchanges, room)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What all that has come back shows; judged once for the same traffic."""
-        now = (len(self.planned), len(self.landed))
+        traffic = self.traffic
+        now = (len(traffic.planned), len(traffic.exchanges))
         if self.judged is None or self.judged[0] != now:
-            self.judged = now, judge_all(self.contract, self.traffic)
+            self.judged = now, judge_all(self.contract, traffic)
         return self.judged[1]
 
     async def _exchange(self, wave: Wave, sender: Sender) -> tuple[Exchange, ...]:
@@ -256,14 +277,18 @@ class _Trip:
 
     @property
     def traffic(self) -> Traffic:
-        return Traffic(self.exchanges, self.planned)
+        return traffic(self.exchanges, self.planned)
+
+    @property
+    def _shrunk(self) -> frozenset[str]:
+        return frozenset(case.id for case in self.planned if case.origin == SHRINK)
 
     @property
     def plan_sha256(self) -> str:
-        """The hash of all requests that were planned, repeats left out: what two runs have in common."""
+        """The hash of all planned requests but those that doubts and failures led to: what two runs have in common."""
         plan = sha256()
         for case in self.planned:
-            if not case.repeats:
+            if not case.repeats and case.origin != SHRINK:
                 plan.update(dumps(case_out(case)).encode("ascii"))
         return plan.hexdigest()
 
@@ -274,7 +299,8 @@ class _Trip:
         counted = Counter(reason.partition(";")[0] for reason in self.unsent.values())
         if self.stop:
             counted.setdefault(INTERRUPTED, 0)
-        return tuple(f"{why}: {count} of {len(self.planned)} requests were not sent" for why, count in counted.items())
+        planned = len(self.traffic.planned)
+        return tuple(f"{why}: {count} of {planned} requests were not sent" for why, count in counted.items())
 
 
 @contextmanager

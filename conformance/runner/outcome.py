@@ -21,7 +21,10 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Run:
-    """What reports are made of. `incomplete` says why the verdicts are not the last word, where they are not."""
+    """What reports are made of. `incomplete` says why the verdicts are not the last word, where they are not.
+
+    `smallest` is the case that shows a broken requirement with the least, by the requirement's id.
+    """
 
     contract: Contract
     target: Endpoint
@@ -37,6 +40,7 @@ class Run:
     incomplete: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     unsent: Mapping[str, str] = field(default_factory=dict)
+    smallest: Mapping[str, str] = field(default_factory=dict)
 
 
 def totals(exchanges: Iterable[Exchange]) -> dict[str, int]:

@@ -1,0 +1,150 @@
+"""The smallest request that shows a failure, and what verdicts rest on.
+
+Failing requests are made smaller after the verdicts are there. What comes back is asked one question, whether that
+failure still shows, and is never judged for anything else: a run says the same with and without it, and so does the
+audit of its recording. The requests are recorded, so the smallest is found again without sending anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from conformance.catalogue import Scope, load
+from conformance.exchange import Exchange
+from conformance.judge import Traffic, judge
+from conformance.model import BROKEN, Contract, Ending, Membership, RequestCase, Requirement, Verdict
+
+SHRINK: Final = "shrink"
+"""The origin of requests that were made smaller."""
+_ACCEPT: Final = "accept"
+
+
+def traffic(exchanges: Iterable[Exchange], planned: Iterable[RequestCase] = ()) -> Traffic:
+    """What is judged: everything but requests that were made smaller."""
+    return Traffic(
+        tuple(x for x in exchanges if x.case.origin != SHRINK),
+        tuple(case for case in planned if case.origin != SHRINK),
+    )
+
+
+def shrinkable(requirement: Requirement) -> bool:
+    """Whether one reply shows a failure of this: alone, or beside a control that was accepted.
+
+    A relation between replies needs all of them, and an invalid request is one change on a small one already.
+    """
+    check = load()[requirement.check]
+    return check.scope is not Scope.GROUP or check.group == _ACCEPT
+
+
+def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
+    """The smallest request that evidence names; one that can be shown again at leisure, where there is any."""
+    found = [exchanges[one.case] for one in verdict.evidence if one.case in exchanges]
+    return min(found, key=lambda x: (not fits(x), size(x.case)), default=None)
+
+
+def fits(x: Exchange) -> bool:
+    """Whether a request can be made smaller: it has members, and its reply is read to an end that comes in time."""
+    case = x.case
+    return isinstance(case.body, Mapping) and case.hang_up_after is None and not case.hostile and not slow(x)
+
+
+def size(case: RequestCase) -> tuple[int, int]:
+    """How much there is to read in a request: its members first, then its bytes."""
+    body = case.body
+    return len(body) if isinstance(body, Mapping) else 0, len(case.content)
+
+
+def slow(x: Exchange) -> bool:
+    """Whether the reply was waited for in vain: once is enough."""
+    return x.status is None or x.last.ending is Ending.TIMED_OUT
+
+
+def controls(original: Exchange, requirement: Requirement, exchanges: Iterable[Exchange]) -> tuple[Exchange, ...]:
+    """What a refused request was compared with."""
+    parts = [one for one in original.case.groups if one.kind == _ACCEPT and _speaks(one, requirement)]
+    beside = {(_ACCEPT, part.key, "control") for part in parts}
+    return tuple(x for x in exchanges if any((m.kind, m.key, m.role) in beside for m in x.case.groups))
+
+
+def _speaks(part: Membership, requirement: Requirement) -> bool:
+    return part.key.partition(" ")[0] == requirement.id
+
+
+def shows(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> bool:
+    """Whether a reply shows the failure as well; one that would, if it came again, does."""
+    if load()[requirement.check].scope is Scope.GROUP:
+        if not beside:
+            return False
+        key = f"{requirement.id} smaller"
+        members = [*(_as(one, key, "control") for one in beside), _as(x, key, "probe")]
+    else:
+        members = [x]
+    found = judge(requirement, Traffic(members), contract)
+    return found.outcome in BROKEN or bool(found.repeat)
+
+
+def _as(x: Exchange, key: str, role: str) -> Exchange:
+    case = replace(x.case, id=f"{role} {x.case.id}", repeats="", groups=(Membership(_ACCEPT, key, role),))
+    return Exchange(case, x.attempts)
+
+
+def probed(original: Exchange, beside: Iterable[Exchange]) -> Mapping[str, Any]:
+    """The members that make a refused request another one than its controls: what it was sent for."""
+    body = original.case.body
+    others = [x.case.body for x in beside if isinstance(x.case.body, Mapping)]
+    if not isinstance(body, Mapping):
+        return {}
+    return {name: body[name] for name in body for one in others if name not in one or one[name] != body[name]}
+
+
+def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequence[Exchange]) -> dict[str, str]:
+    """The id of the smallest request that shows it, for each requirement that is broken."""
+    by_id = {x.case.id: x for x in exchanges}
+    answered = [x for x in exchanges if x.case.hang_up_after is None and not slow(x)]
+    smaller = [x for x in answered if x.case.origin == SHRINK]
+    found: dict[str, str] = {}
+    for verdict in verdicts:
+        first = blamed(verdict, by_id)
+        if verdict.outcome not in BROKEN or first is None:
+            continue
+        best, row = first.case, verdict.requirement
+        if shrinkable(row):
+            beside = controls(first, row, exchanges)
+            value = probed(first, beside)
+            # evidence is told up to a number; each smaller one was made of one before it, so of two the later counts
+            for x in answered if verdict.violations > len(verdict.evidence) and not beside else smaller:
+                made_of = _of(x.case.body, first.case.body) and _holds(x.case, value)
+                if made_of and _no_larger(x.case, best) and shows(row, x, beside, contract):
+                    best = x.case
+        found[row.id] = best.id
+    return found
+
+
+def _no_larger(case: RequestCase, best: RequestCase) -> bool:
+    mine, others = size(case), size(best)
+    return mine < others or (mine == others and case.origin == SHRINK)
+
+
+def _of(new: Any, old: Any) -> bool:
+    """Whether a value was made of another by leaving out and cutting: what fails otherwise is another failure."""
+    if isinstance(new, Mapping) and isinstance(old, Mapping):
+        return all(name in old and _of(new[name], old[name]) for name in new)
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) <= len(old) and all(any(_of(one, other) for other in old) for one in new)
+    if isinstance(new, str) and isinstance(old, str):
+        return new == "a" or new in old
+    if isinstance(new, int) and isinstance(old, int) and not isinstance(old, bool):
+        return new == old or 0 < new < old
+    return bool(new == old)
+
+
+def _holds(case: RequestCase, members: Mapping[str, Any]) -> bool:
+    body = case.body
+    return isinstance(body, Mapping) and all(name in body and body[name] == members[name] for name in members)
+
+
+__all__ = [
+    "SHRINK", "blamed", "controls", "fits", "probed", "shows", "shrinkable", "size", "slow", "smallest", "traffic",
+]  # fmt: skip
