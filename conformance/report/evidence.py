@@ -66,9 +66,18 @@ def _told(row: Row, traffic: Traffic, most: int) -> Iterator[dict[str, Any]]:
 def citations(rows: Iterable[Row]) -> dict[str, list[str]]:
     """Cited cases with the places cited in them: the first of each row, then the second of each, and so on."""
     found: dict[str, list[str]] = {}
-    for one in chain.from_iterable(zip_longest(*(row["evidence"] for row in rows))):
-        if one is not None:
-            found.setdefault(one["case"], []).append(one["at"])
-            for _, case in one["beside"]:
-                found.setdefault(case, [])
+    for one in chain.from_iterable(zip_longest(*map(_cited, rows))):
+        for case, at in one or ():
+            places = found.setdefault(case, [])
+            places += [at] if at is not None else []
     return found
+
+
+def _cited(row: Row) -> Iterator[list[tuple[str, str | None]]]:
+    """What a row cites: its first occurrence, its smallest request, the other occurrences."""
+    told = [[(one["case"], one["at"]), *((case, None) for _, case in one["beside"])] for one in row["evidence"]]
+    smallest = row.get("smallest")
+    yield from told[:1]
+    if smallest:
+        yield [(smallest["case"], None)]
+    yield from told[1:]

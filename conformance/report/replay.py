@@ -100,6 +100,17 @@ def _call(body: Mapping[str, Any]) -> str:
     return f"print({create})"
 
 
+def one_line(snippet: str) -> str:
+    """A command or a snippet of this module on one line, as terminals are copied from."""
+    if snippet.startswith("curl "):
+        return snippet.replace(" \\\n  ", " ")
+    joined = snippet.replace("(\n    ", "(").replace(",\n    ", ", ").replace(",\n)", ")")
+    head, loop, stream = joined.partition("for chunk in ")
+    if loop:
+        joined = f"{head}print(*{stream.partition(chr(10))[0].removesuffix(':')}, sep='\\n')"
+    return "; ".join(filter(None, joined.splitlines()))
+
+
 def _literal(value: Any) -> str:
     """The value as Python source in printable ASCII."""
     return ascii(value) if not isinstance(value, str) else _text(value)

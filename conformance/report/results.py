@@ -15,7 +15,7 @@ from jsonschema.exceptions import best_match
 from conformance import __version__
 from conformance.catalogue import load
 from conformance.proven import mutation_score
-from conformance.report.replay import curl
+from conformance.report.replay import curl, python
 from conformance.report.standing import VERDICTS, exit_code, index, score
 from conformance.waivers import Waiver, apply, today
 
@@ -48,7 +48,7 @@ def document(
         "path": contract.path,
         "model": run.target.model,
     }
-    judged = [_row(verdict, target, cases) for verdict in run.verdicts]
+    judged = [_row(verdict, target, cases, run.smallest) for verdict in run.verdicts]
     rows, faults = apply(judged, waivers, run.target.name, day or today())
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
     return {
@@ -79,7 +79,9 @@ def document(
     }
 
 
-def _row(verdict: Verdict, target: Mapping[str, Any], cases: Mapping[str, RequestCase]) -> dict[str, Any]:
+def _row(
+    verdict: Verdict, target: Mapping[str, Any], cases: Mapping[str, RequestCase], smallest: Mapping[str, str]
+) -> dict[str, Any]:
     requirement = verdict.requirement
     check = load().get(requirement.check)
     return {
@@ -109,8 +111,17 @@ def _row(verdict: Verdict, target: Mapping[str, Any], cases: Mapping[str, Reques
             }
             for one in verdict.evidence
         ],
+        "smallest": _smallest(cases.get(smallest.get(requirement.id, "")), target),
         "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
     }
+
+
+def _smallest(case: RequestCase | None, target: Mapping[str, Any]) -> dict[str, str] | None:
+    """The request to begin with, ready to be pasted."""
+    if case is None:
+        return None
+    url = address(target, case)
+    return {"case": case.id, "curl": curl(case, url), "python": python(case, url.removesuffix("/completions"))}
 
 
 def address(target: Mapping[str, Any], case: RequestCase) -> str:

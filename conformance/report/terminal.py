@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
+from conformance.report.replay import one_line
 from conformance.report.standing import (
     OUTCOMES,
     Row,
@@ -35,7 +36,9 @@ def block(row: Row, provider: str) -> str:
         lines += _field("observed", visible(where + first["message"]))
         broke = f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}"
         lines += _field("examined", f"{broke}, {row['violations']:,} broke the promise")
-        lines += _field("repeat", f"conformance send {provider} {first['case']}")
+        smallest = row.get("smallest") or {"case": first["case"], "curl": "", "python": ""}
+        lines += _field("repeat", f"conformance send {provider} {smallest['case']}")
+        lines += _pasted("curl", smallest["curl"]) + _pasted("python", smallest["python"])
     elif row["reason"]:
         lines += _field("because", visible(row["reason"]))
     if waived(row):
@@ -49,6 +52,11 @@ def place(row: Row, provider: str) -> str:
     """Where the promise stands, as a path into the vendored document."""
     at: str = row["source"]["at"]
     return f"specs/{provider}/openapi.yaml{at}" if at.startswith("#") else at or row["source"]["page"] or "?"
+
+
+def _pasted(name: str, text: str) -> list[str]:
+    """What is there to be copied: on one line, however long."""
+    return [f"  {name:<9} {visible(one_line(text))}"] if text else []
 
 
 def _field(name: str, text: str) -> list[str]:
