@@ -25,6 +25,13 @@ class Budget:
 
 PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "full": Budget(800, 25_000, 60_000)}
 """What a profile may cost where nothing else is said."""
+CERTIFY: Final = "certify"
+"""The profile of a run that is to be certified: the requests of `full`, under a plan that was fixed beforehand."""
+
+
+def planned_as(profile: str) -> str:
+    """The profile by whose plan and ceilings another one goes."""
+    return "full" if profile == CERTIFY else profile
 
 
 @dataclass(frozen=True, slots=True)

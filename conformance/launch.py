@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from conformance import contract as contracts
 from conformance import waivers
+from conformance.budget import planned_as
 from conformance.model import Contract
 from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
+    from conformance.certificate.lock import Lock
     from conformance.runner import Run
     from conformance.transport import Patience, Target, Watcher
 
@@ -33,17 +35,19 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
 
     contract = check(settings)
     kept = selected(settings, contract)
-    with target(settings, contract) as (where, model):
+    fixed = _fixed(settings, contract)
+    with target(settings, contract, canary=fixed.canary if fixed else "") as (where, model):
         plan = planning.waves(
             contract,
             model=model,
-            profile=settings.profile,
+            profile=planned_as(settings.profile),
             seed=settings.seed,
             budget=settings.budget,
             claims=settings.claims,
             hostile=settings.hostile,
             select=settings.select,
             has_key=bool(where.key),
+            drawn=fixed.drawn if fixed else None,
         )
         try:
             made = run(
@@ -60,7 +64,8 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
                 pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recorded(settings),
                 resume=settings.resume,
-                shrink=settings.shrink,
+                shrink=settings.shrink and not fixed,  # a fixed plan has no room for what is not in it
+                mark=fixed.mark if fixed else None,
                 watcher=watcher or UNWATCHED,
             )
         except (ResumeError, RecordingError) as error:
@@ -78,7 +83,7 @@ def check(settings: Settings, *, of_target: bool = True) -> Contract:
     if settings.base_url and of_target:
         given(settings, contract)
     try:
-        planning.setting(contract, settings.model, settings.profile, settings.seed, settings.claims)
+        planning.setting(contract, settings.model, planned_as(settings.profile), settings.seed, settings.claims)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return contract
@@ -119,20 +124,33 @@ def waived(settings: Settings) -> tuple[waivers.Waiver, ...]:
     return waivers.read(settings.waivers) if settings.waivers else ()
 
 
+def _fixed(settings: Settings, contract: Contract) -> Lock | None:
+    """The plan that was made beforehand, proved to be still what it was, and a copy of it beside the recording."""
+    if settings.plan is None:
+        return None
+    from conformance.certificate import held, lock
+
+    plan = held.opened(settings.plan)
+    held.check(plan, contract, settings, has_key=not settings.base_url or bool(settings.key))
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    (settings.folder / lock.NAME).write_bytes(settings.plan.read_bytes())
+    return plan
+
+
 @contextmanager
-def target(settings: Settings, contract: Contract) -> Iterator[tuple[Target, str]]:
+def target(settings: Settings, contract: Contract, *, canary: str = "") -> Iterator[tuple[Target, str]]:
     """The target and the model: the given one, or the embedded reference on a socket of its own."""
     from conformance.transport import Target
 
     if settings.base_url:
-        yield given(settings, contract), settings.model
+        yield replace(given(settings, contract), canary=canary), settings.model
         return
     from conformance.reference import Reference, serve
 
     key = f"sk-reference-{secrets.token_hex(16)}"  # the user's own key has no business here
     model = settings.model or REFERENCE_MODEL
     with serve(Reference(contract, key=key, models=(model,))) as base_url:
-        yield Target(base_url, contract.path, key, settings.headers, settings.query), model
+        yield Target(base_url, contract.path, key, settings.headers, settings.query, canary=canary), model
 
 
 def given(settings: Settings, contract: Contract) -> Target:

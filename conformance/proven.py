@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.budget import planned_as
+
 FILE: Final = Path(__file__).resolve().parent / "reference" / "scores.json"
 
 
@@ -19,5 +21,5 @@ def stored() -> dict[str, Any]:
 @cache
 def mutation_score(provider: str, profile: str) -> dict[str, int] | None:
     """Faults found, of those planted under this contract in this profile; None where that was never tried."""
-    found = stored()["scores"].get(provider, {}).get(profile)
+    found = stored()["scores"].get(provider, {}).get(planned_as(profile))
     return {"killed": found["killed"], "of": found["of"]} if found else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.budget import PROFILES, Budget
+from conformance.budget import CERTIFY, PROFILES, Budget, planned_as
 
 KEY_VARIABLE: Final = "CONFORMANCE_API_KEY"
 _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -45,7 +45,7 @@ OPTIONS: Final = (
         "base-url", str, "Where the target is; replaces the document's server. Absent: the embedded reference.", "URL"
     ),
     Option("model", str, "The model to ask for.", "NAME"),
-    Option("profile", str, "How thorough: a CI gate, or everything.", default="gate", choices=tuple(PROFILES)),
+    Option("profile", str, "How thorough: a CI gate, or everything.", default="gate", choices=(*PROFILES, CERTIFY)),
     Option("seed", int, "Draws other values, the same ones for the same number.", "N", default=0),
     Option("concurrency", int, "Requests in flight at once.", "K", default=8),
     Option("max-requests", int, "Attempts at most, retries included.", "N"),
@@ -66,6 +66,7 @@ OPTIONS: Final = (
     Option("no-hostile", bool, "Leave out requests that a fragile server may not survive."),
     Option("no-shrink", bool, "Do not look for the smallest request that shows a failure."),
     Option("strict", bool, "A broken SHOULD counts as a broken MUST."),
+    Option("plan", str, "Send what this plan fixes, and nothing else; `conformance plan --lock` makes one.", "FILE"),
     Option("resume", bool, "Go on with the run that is recorded in the output folder."),
     Option("specs", str, "A folder of further providers.", "DIR", many=True),
     Option("name", str, "The target's name in reports; the provider's by default.", "NAME"),
@@ -98,6 +99,7 @@ class Settings:
     hostile: bool = True
     shrink: bool = True
     strict: bool = False
+    plan: Path | None = None
     resume: bool = False
     specs: tuple[Path, ...] = ()
     name: str = ""
@@ -125,12 +127,18 @@ class Settings:
 
 def settings(provider: str, given: Mapping[str, Any]) -> Settings:
     """Settings from options by key, as OPTIONS declares them; then from the environment, then defaults."""
-    told = {one.key: one.default for one in OPTIONS} | from_environment() | present(given)
+    chosen = from_environment() | present(given)
+    told = {one.key: one.default for one in OPTIONS} | chosen
+    if told["plan"]:
+        from conformance.certificate import held
+
+        told |= held.options(Path(told["plan"]), provider, chosen)
     for key in ("concurrency", "max_requests", "max_tokens", "max_prompt_tokens", "max_seconds", "timeout"):
         if told[key] is not None and told[key] <= 0:
             raise SettingsError(f"--{key.replace('_', '-')} is {told[key]}; expected a number above 0")
-    if told["profile"] not in PROFILES:
-        raise SettingsError(f"--profile is {told['profile']!r}; expected one of {', '.join(PROFILES)}")
+    if planned_as(told["profile"]) not in PROFILES:
+        known = ", ".join((*PROFILES, CERTIFY))
+        raise SettingsError(f"--profile is {told['profile']!r}; expected one of {known}")
     for path in map(Path, told["specs"] or ()):
         if not path.is_dir():
             raise SettingsError(f"--specs {path} is no folder; give one that holds a folder for each provider")
@@ -148,7 +156,7 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         told["profile"],
         told["seed"],
         told["concurrency"],
-        _budget(PROFILES[told["profile"]], told),
+        _budget(PROFILES[planned_as(told["profile"])], told),
         told["requests_per_minute"],
         told["tokens_per_minute"],
         told["timeout"],
@@ -163,6 +171,7 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         not told["no_hostile"],
         not told["no_shrink"],
         bool(told["strict"]),
+        Path(told["plan"]) if told["plan"] else None,
         bool(told["resume"]),
         tuple(map(Path, told["specs"] or ())),
         name,

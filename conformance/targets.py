@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from conformance.budget import PROFILES
+from conformance.budget import PROFILES, planned_as
 from conformance.settings import OPTIONS, SettingsError, from_environment, present
 from conformance.tomlfile import read as read_toml
 
@@ -161,7 +161,7 @@ def sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, st
 def everything(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
     """As `sources`, with every option: what is set nowhere has its default, or the profile's budget."""
     held = {one.key: (one.default, "default") for one in OPTIONS} | sources(flags, entry)
-    usual = PROFILES.get(str(held["profile"][0]))
+    usual = PROFILES.get(planned_as(str(held["profile"][0])))
     named = {"requests": "max_requests", "completion_tokens": "max_tokens", "prompt_tokens": "max_prompt_tokens"}
     for field, key in named.items():
         if usual is not None and held[key][0] is None:

@@ -13,6 +13,7 @@ MODULES = sorted((ROOT / "conformance").rglob("*.py"))
 ONLY_IN = {
     "httpx": {"transport"},
     "yaml": {"yamlfile"},
+    "cryptography": {"certificate/keys"},
     "jsonschema_rs": {"schema"},
     "schemathesis": {"planning/samples"},
     "hypothesis": {"planning/samples"},

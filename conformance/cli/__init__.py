@@ -39,6 +39,10 @@ COMMANDS: Final = {
     "waivers": ("accept", "Draft waivers for the failures of a run."),
     "freeze": ("sets", "Keep the requirements that are in force now, for `run --requirements DATE`."),
     "frozen": ("sets", "What changed from one set of requirements to another, or to now."),
+    "keygen": ("certify", "Make a pair of keys for certificates."),
+    "certify": ("certify", "Sign what a run under a fixed plan shows."),
+    "verify": ("certify", "Whether a certificate holds, offline, every verdict made again from the recorded bytes."),
+    "submit-check": ("certify", "The reviewer's checklist for a submitted certificate."),
     "drift": ("look", "Compare a contract with a newer document of its provider."),
 }
 
@@ -54,10 +58,15 @@ def commands(called: str | None) -> click.Group:
     )
     for name, (module, says) in COMMANDS.items():
         if name == called:
-            group.add_command(getattr(importlib.import_module(f"{__name__}.{module}"), f"{name}_command"))
+            group.add_command(_command(module, name))
         else:
             group.add_command(click.Command(name, short_help=says))
     return click.version_option(__version__, prog_name="conformance")(group)
+
+
+def _command(module: str, name: str) -> click.Command:
+    found: click.Command = getattr(importlib.import_module(f"{__name__}.{module}"), f"{name.replace('-', '_')}_command")
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from conformance.budget import planned_as
 from conformance.cli.options import options
-from conformance.settings import Settings, settings
+from conformance.settings import Settings, SettingsError, from_environment, present, settings
 
 if TYPE_CHECKING:
     from conformance.planning import Plan
@@ -20,14 +22,32 @@ SHOWN = 10
 @click.argument("provider")
 @options(
     "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "max-requests", "max-tokens",
-    "max-prompt-tokens", "requests-per-minute",
+    "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query", "api-key-env",
 )  # fmt: skip
+@click.option("--lock", metavar="FILE", type=click.Path(path_type=Path), help="Fix the plan in a file, for run --plan.")
+@click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock; without it one is drawn.")
 @click.option("--price-in", type=click.FloatRange(0), help="Money for a million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="Money for a million completion tokens.")
 @click.option("--cases", is_flag=True, help="List the cases only, with their validity.")
-def plan_command(provider: str, price_in: float | None, price_out: float | None, cases: bool, **given: Any) -> None:
-    """Show what a run of PROVIDER would send to a target that accepts every documented value. Sends nothing."""
+def plan_command(
+    provider: str,
+    price_in: float | None,
+    price_out: float | None,
+    cases: bool,
+    lock: Path | None,
+    nonce: str | None,
+    **given: Any,
+) -> None:
+    """Show what a run of PROVIDER would send to a target that accepts every documented value. Sends nothing.
+
+    With --lock the plan is fixed, so that a run under it can be certified: see docs/certification.md.
+    """
     chosen = settings(provider, given)
+    if lock is not None:
+        _lock(chosen, lock, nonce, given)
+        return
+    if nonce:
+        raise SettingsError("--nonce goes with --lock FILE: only a plan that is fixed has one")
     made = forecast(chosen)
     if cases:
         for case in made.cases:
@@ -41,6 +61,27 @@ def plan_command(provider: str, price_in: float | None, price_out: float | None,
         click.echo(f"at most {price:.4f} in money, at these prices per million tokens")
 
 
+def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
+    from conformance.certificate import held
+    from conformance.certificate.lock import LockError
+    from conformance.launch import check
+
+    contract = check(chosen, of_target=bool(chosen.base_url))
+    seeded = "seed" in from_environment() | present(given)
+    has_key = not chosen.base_url or bool(chosen.key)
+    made = held.locked(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
+    try:
+        made.write(path)
+    except LockError as error:
+        raise SettingsError(str(error)) from None
+    told = made.told
+    cases = sum(len(one["cases"]) for one in told["waves"])
+    click.echo(f"{cases} requests, {told['requirements']['count']} requirements of {told['requirements']['date']}")
+    click.echo(f"nonce {made.nonce} ({told['nonce_origin']}), seed {told['seed']}, profile {told['profile']}")
+    click.echo(f"plan {made.sha256}")
+    click.echo(f"{path}: conformance run {contract.provider} --plan {path}")
+
+
 def forecast(chosen: Settings) -> Plan:
     """The plan of a run with these settings."""
     from conformance import planning
@@ -50,7 +91,7 @@ def forecast(chosen: Settings) -> Plan:
     return planning.plan(
         contract,
         model=chosen.model or REFERENCE_MODEL,
-        profile=chosen.profile,
+        profile=planned_as(chosen.profile),
         seed=chosen.seed,
         budget=chosen.budget,
         claims=chosen.claims,

@@ -52,10 +52,13 @@ def endpoint(results: Mapping[str, Any]) -> str:
 
 def drawing(results: Mapping[str, Any]) -> str:
     """badge.svg: two fields side by side, readable by machines and without a font of ours."""
-    label, message = said(results)
+    return plaque(*said(results), COLOURS[results["verdict"]][1])
+
+
+def plaque(label: str, message: str, colour: str) -> str:
+    """Two fields with a text in each."""
     left, right = _width(label), _width(message)
     whole, title = left + right, escape(f"{label}: {message}")
-    colour = COLOURS[results["verdict"]][1]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="20" viewBox="0 0 {whole} 20"'
         f' role="img" aria-label="{title}"><title>{title}</title>'

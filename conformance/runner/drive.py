@@ -56,12 +56,13 @@ def run(
     record: Path | None = None,
     resume: bool = False,
     shrink: bool = True,
+    mark: Mapping[str, str] | None = None,
     watcher: Watcher = UNWATCHED,
 ) -> Run:
     """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with what there is.
 
     `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `shrink`: what fails
-    is sent in smaller forms, as far as the budget goes.
+    is sent in smaller forms, as far as the budget goes. `mark` names the plan that was fixed beforehand, in the header.
     """
     endpoint = Endpoint(name or contract.provider, target.base_url, model)
     header = {
@@ -71,6 +72,7 @@ def run(
         "profile": profile,
         "seed": seed,
         "claims": list(claims),
+        **({"plan": dict(mark)} if mark else {}),
     }
     started_at, begun = time.time(), time.monotonic()
     known = read(record) if resume and record is not None and record.exists() else None
@@ -112,9 +114,9 @@ def _recorder(path: Path | None, known: Recording | None, header: Mapping[str, A
         yield None
         return
     if known is not None:
-        for word in ("suite_version", "contract", "target", "profile", "seed", "claims"):
-            there, now = known.header.get(word), header[word]
-            if there != now and not (word == "target" and _same_but_for_its_port(there, now)):
+        for word in ("suite_version", "contract", "target", "profile", "seed", "claims", "plan"):
+            there, now = known.header.get(word), header.get(word)
+            if there != now and not (word == "target" and _same_but_for_its_port(there, header["target"])):
                 told = f"{word} is {there!r} there and {now!r} now"
                 raise ResumeError(f"{path} cannot be resumed: {told}; run with the same settings, or without --resume")
     with Recorder(path, header) if known is None else Recorder.resume(path, known) as recorder:

@@ -33,6 +33,7 @@ class Target:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     proxy_from_env: bool = False
+    canary: str = field(default="", repr=False)  # the wrong key, where it is to be masked like the right one
 
     def __post_init__(self) -> None:
         """Refuse what could never be sent, in one line each."""
@@ -64,7 +65,11 @@ class Target:
         """Values that must not be written down."""
         added = [value for name, value in (*self.headers, *self.query) if is_secret(name)]
         # "Bearer abc" in a header is the secret "abc", which may be echoed without its scheme
-        return tuple(dict.fromkeys(word for value in (self.key, *added) for word in value.split() if word))
+        return tuple(dict.fromkeys(word for value in (self.key, self.canary, *added) for word in value.split() if word))
+
+    @property
+    def _wrong(self) -> str:
+        return self.canary or WRONG_KEY
 
     def url(self, case: RequestCase) -> str:
         """The address of a case: base URL, the operation's path or the case's own, and the query."""
@@ -89,7 +94,7 @@ class Target:
         wrong = credential is Credential.WRONG
         if self.key or wrong:
             scheme = "bearer" if credential is Credential.LOWERCASE_SCHEME else "Bearer"
-            yield "authorization", f"{scheme} {WRONG_KEY if wrong else self.key}"
+            yield "authorization", f"{scheme} {self._wrong if wrong else self.key}"
         for name, value in self.headers:
             if is_secret(name):
-                yield name, WRONG_KEY if wrong else value
+                yield name, self._wrong if wrong else value

@@ -1,0 +1,99 @@
+"""A bundle examined on its own: files, chain, plan, verdicts, secrets. What `certify` demands and `verify` repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import contract as contracts
+from conformance import frozen
+from conformance.certificate import bundle, evidence, leaks, redraw, verdicts
+from conformance.certificate import lock as locks
+from conformance.certificate.build import build
+from conformance.certificate.lock import Lock, LockError
+from conformance.certificate.reasons import Fault
+from conformance.launch import RECORDING
+from conformance.model import Contract
+from conformance.recording import Recording, RecordingError
+from conformance.recording import read as read_recording
+from conformance.report.index import RESULTS
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a bundle holds and what is wrong with it. `needs`: what this build of the suite cannot examine, and why."""
+
+    faults: tuple[Fault, ...]
+    needs: str = ""
+    lock: Lock | None = None
+    recording: Recording | None = None
+    contract: Contract | None = None
+    results: Mapping[str, Any] = field(default_factory=dict)
+
+
+def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = ()) -> Examined:
+    """Examine a bundle. What cannot be read ends the examination; everything else is told side by side."""
+    faults = list(bundle.strange(folder))
+    if any(one.code == "FILE_MISSING" for one in faults):
+        return Examined(tuple(faults))
+    lock, recording = _lock(folder, faults), _recording(folder, faults)
+    if lock is None or recording is None:
+        return Examined(tuple(faults), lock=lock, recording=recording)
+    faults += evidence.closed(recording)
+    faults += evidence.planned(recording, lock)
+    faults += evidence.ordered(folder / RECORDING)
+    known = [*secrets, lock.canary]
+    faults += leaks.leaks(bundle.contents(folder), recording.exchanges, known)
+    told = verdicts.read(folder / RESULTS)
+    if isinstance(told, Fault):
+        return Examined((*faults, told), lock=lock, recording=recording)
+    faults += verdicts.waived(told)
+    contract, then, needs = _terms(lock, specs, faults)
+    if contract is None or then is None or any(one.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for one in faults):
+        return Examined(tuple(faults), needs, lock, recording)
+    now = verdicts.derived(recording, contract)
+    doubts = [*redraw.departures(recording, lock, contract), *verdicts.compared(told, now)]
+    if doubts and lock.told["suite"] != build():
+        needs = _needs(lock, f"this build comes to something else: {doubts[0]}")
+        doubts = []
+    return Examined((*faults, *doubts, *verdicts.complete(now, then)), needs, lock, recording, contract, now)
+
+
+def _lock(folder: Path, faults: list[Fault]) -> Lock | None:
+    try:
+        return locks.read(folder / locks.NAME)
+    except LockError as error:
+        faults.append(Fault("PLAN_CHANGED", str(error)))
+        return None
+
+
+def _recording(folder: Path, faults: list[Fault]) -> Recording | None:
+    try:
+        return read_recording(folder / RECORDING)
+    except RecordingError as error:
+        faults.append(Fault("CHAIN_BROKEN", str(error)))
+        return None
+
+
+def _terms(lock: Lock, specs: Sequence[Path], faults: list[Fault]) -> tuple[Contract | None, frozen.Frozen | None, str]:
+    """The contract and the set that the plan names, or what has to be installed to have them."""
+    told, wanted = lock.told["contract"], lock.told["requirements"]
+    try:
+        contract = contracts.load(told["provider"], specs)
+        then = frozen.in_force(told["provider"], wanted["date"], specs)
+    except contracts.ContractError as error:
+        return None, None, _needs(lock, f"the contract is not here ({error})")
+    if contract.sha256 != told["sha256"]:
+        here, there = contract.sha256, str(told["sha256"])
+        return None, None, _needs(lock, f"the contract here is {here:.12}…, that of the plan {there:.12}…")
+    if locks.set_hash(then) != wanted["sha256"]:
+        faults.append(Fault("SET_DIFFERS", f"the set of {then.date} here is not the plan's of {wanted['date']}"))
+        return None, None, ""
+    return frozen.pinned(contract, then), then, ""
+
+
+def _needs(lock: Lock, why: str) -> str:
+    suite = lock.told["suite"]
+    return f"{why}; to examine it, install completions-conformance {suite['version']} (build {suite['sha256'][:12]})"

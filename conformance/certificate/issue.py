@@ -1,0 +1,62 @@
+"""A bundle → its certificate: refused with reasons, or the envelope, a page for people and a badge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.certificate import bundle, dsse, page
+from conformance.certificate.canonical import canonical
+from conformance.certificate.examine import Examined, examine
+from conformance.certificate.keys import Private
+from conformance.certificate.lock import Lock, seed_of
+from conformance.certificate.reasons import Fault
+from conformance.certificate.statement import Terms, statement
+from conformance.certificate.trust import SELF
+
+CERTIFICATE: Final = "certificate.json"
+PROFILE: Final = "certify"
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate with what is drawn from it, or why there is none."""
+
+    faults: tuple[Fault, ...]
+    statement: dict[str, Any]
+    files: dict[str, bytes]
+
+
+def issue(
+    folder: Path, key: Private, terms: Terms, *, nonce: str | None, specs: Sequence[Path], secrets: Sequence[str]
+) -> Issued:
+    """Certify a bundle. `nonce` is the one that the signer gave, `secrets` must not be found in the files."""
+    found = examine(folder, specs, secrets)
+    faults = [*found.faults, *_demanded(found, terms, nonce)]
+    if found.needs:
+        faults.append(Fault("STATEMENT_DIFFERS", found.needs))
+    if faults:
+        return Issued(tuple(faults), {}, {})
+    told = statement(found, bundle.hashes(folder), terms)
+    envelope = dsse.sign(canonical(told), key)
+    files = {CERTIFICATE: dsse.written(envelope), **page.drawn(told, envelope.id)}
+    return Issued((), told, files)
+
+
+def _demanded(found: Examined, terms: Terms, nonce: str | None) -> Iterator[Fault]:
+    """What a level of assurance asks for beyond a bundle that is whole."""
+    if found.lock is None:
+        return
+    lock: Lock = found.lock
+    if lock.told["profile"] != PROFILE:
+        yield Fault("PLAN_DEPARTED", f"the plan has the profile {lock.told['profile']}; certified is {PROFILE}")
+    if nonce is not None and nonce != lock.nonce:
+        yield Fault("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce!r:.40}, given was {nonce!r:.40}")
+    if terms.assurance == SELF:
+        return
+    if nonce is None:
+        yield Fault("NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; name it with --nonce")
+    if lock.told["seed"] != seed_of(lock.nonce):
+        yield Fault("SEED_CHOSEN", f"the seed is {lock.told['seed']}; expected {seed_of(lock.nonce)}, of the nonce")

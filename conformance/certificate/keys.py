@@ -1,0 +1,119 @@
+"""Ed25519 keys: made, kept, read, used. The only place for cryptography."""
+
+from __future__ import annotations
+
+import os
+import stat
+from base64 import b64decode, b64encode
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from conformance.certificate.canonical import digest
+
+KIND: Final = "ed25519"
+PRIVATE_MODE: Final = 0o600
+
+
+class KeyFileError(ValueError):
+    """A key that cannot be made or used: in one line, why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """Whose signature it is."""
+
+    raw: bytes
+
+    @property
+    def id(self) -> str:
+        """The hash of the key, by which lists and envelopes name it."""
+        return digest(self.raw)
+
+    def verifies(self, signature: bytes, said: bytes) -> bool:
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, said)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{KIND} {b64encode(self.raw).decode('ascii')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """What signs; it shows in no representation."""
+
+    _key: Ed25519PrivateKey = field(repr=False)
+
+    @property
+    def public(self) -> Public:
+        return Public(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+    def sign(self, said: bytes) -> bytes:
+        return self._key.sign(said)
+
+
+def generate(path: Path, name: str = "") -> Public:
+    """Write a new key, readable by its owner only, and its public half beside it; nothing is ever replaced."""
+    beside = path.with_name(f"{path.name}.pub")
+    for one in (path, beside):
+        if os.path.lexists(one):
+            raise KeyFileError(f"{one} is there already, and a key is never replaced; give another name")
+    key = Ed25519PrivateKey.generate()
+    public = Private(key).public
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE)
+    try:
+        os.fchmod(file, PRIVATE_MODE)  # whatever the umask
+        os.write(file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    finally:
+        os.close(file)
+    try:
+        with beside.open("x", encoding="ascii", errors="replace") as file_beside:
+            file_beside.write(f"{public}{' ' + ' '.join(name.split()) if name.split() else ''}\n")
+    except OSError:
+        with suppress(OSError):
+            path.unlink()
+        raise
+    return public
+
+
+def load(path: Path) -> Private:
+    """A private key from its file, which nobody else may read."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        data = path.read_bytes()
+    except OSError as error:
+        raise KeyFileError(f"{path} cannot be read: {error.strerror}; make a key with `conformance keygen`") from None
+    if mode & 0o077:
+        raise KeyFileError(f"{path} can be read by others (mode {mode:04o}); chmod 600 it, or make a new key")
+    try:
+        key = load_pem_private_key(data, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyFileError(f"{path} is no private key in PEM; make one with `conformance keygen`") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeyFileError(f"{path} is no Ed25519 key; make one with `conformance keygen`")
+    return Private(key)
+
+
+def public(kind: str, encoded: str) -> Public:
+    """A public key from the two words that stand for it."""
+    try:
+        raw = b64decode(encoded, validate=True)
+    except ValueError:
+        raw = b""
+    if kind != KIND or len(raw) != 32:
+        raise KeyFileError(f"{kind} {encoded[:16]}… is no public key; expected '{KIND} BASE64', as a .pub file has it")
+    return Public(raw)

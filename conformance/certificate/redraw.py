@@ -1,0 +1,86 @@
+"""The plan made again with the recorded replies: what was sent must be what it asks for, wave by wave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from conformance import planning
+from conformance.budget import planned_as
+from conformance.certificate.lock import Lock
+from conformance.certificate.reasons import Fault
+from conformance.exchange import Exchange
+from conformance.model import Contract, RequestCase, Wave
+from conformance.recording import Recording
+
+
+def departures(recording: Recording, lock: Lock, contract: Contract) -> Iterator[Fault]:
+    """Where a recording departs from its plan; the first place is enough."""
+    told = lock.told
+    plan = planning.waves(
+        contract,
+        model=told["target"]["model"],
+        profile=planned_as(told["profile"]),
+        seed=told["seed"],
+        budget=lock.budget,
+        claims=told["claims"],
+        hostile=told["hostile"],
+        has_key=told["target"]["has_key"],
+        drawn=lock.drawn,
+    )
+    landed = {x.case.id: x for x in recording.exchanges}
+    replies: tuple[Exchange, ...] | None = None
+    sent = list(recording.waves)
+    while True:
+        try:
+            asked = next(plan) if replies is None else plan.send(replies)
+        except StopIteration:
+            break
+        if not sent:
+            yield Fault("PLAN_DEPARTED", f"the wave {asked.name!r} of {len(asked.cases)} requests was never planned")
+            return
+        found = sent.pop(0)
+        if found != asked:
+            yield Fault("PLAN_DEPARTED", _told(found, asked))
+            return
+        replies = tuple(landed[case.id] for case in found.cases if case.id in landed)
+    yield from _repeats(recording, sent, lock)
+    yield from _ceilings(recording, lock)
+
+
+def _told(found: Wave, asked: Wave) -> str:
+    if found.name != asked.name or (found.serial, found.burst) != (asked.serial, asked.burst):
+        return f"the wave {found.name!r} was sent where the plan asks for {asked.name!r}"
+    here, there = {case.id: case for case in found.cases}, {case.id: case for case in asked.cases}
+    lost, added = sorted(there.keys() - here.keys()), sorted(here.keys() - there.keys())
+    changed = [name for name in here.keys() & there.keys() if here[name] != there[name]]
+    for words, names in (("lacks", lost), ("also has", added), ("has another", sorted(changed))):
+        if names:
+            return f"the wave {found.name!r} {words} {names[0]} ({len(names)} such requests)"
+    return f"the requests of the wave {found.name!r} stand in another order than the plan's"
+
+
+def _repeats(recording: Recording, rest: Sequence[Wave], lock: Lock) -> Iterator[Fault]:
+    """After the plan, only requests that were sent before, a bounded number of times."""
+    originals = {case.id: case for case in recording.planned if not case.repeats}
+    limits = lock.told["repeats"]
+    copies = [case for wave in rest for case in wave.cases]
+    for case in copies:
+        if case.repeats not in originals or not _same(case, originals[case.repeats]):
+            yield Fault("PLAN_DEPARTED", f"{case.id} was sent, is not in the plan, and repeats nothing that is")
+            return
+    often = Counter(case.repeats for case in copies)
+    if len(copies) > limits["most"] or any(count >= limits["copies"] for count in often.values()):
+        told = f"{len(copies)} requests were repeated, one {max(often.values())} times"
+        yield Fault("PLAN_DEPARTED", f"{told}; the plan allows {limits['most']}, each {limits['copies'] - 1} times")
+
+
+def _same(copy: RequestCase, original: RequestCase) -> bool:
+    return copy == replace(original, id=copy.id, repeats=original.id, groups=())
+
+
+def _ceilings(recording: Recording, lock: Lock) -> Iterator[Fault]:
+    attempts, most = sum(map(len, recording.attempts.values())), lock.budget.requests
+    if most is not None and attempts > most:
+        yield Fault("PLAN_DEPARTED", f"{attempts} attempts were made; the plan allows {most}")
