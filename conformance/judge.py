@@ -95,6 +95,7 @@ def _judgeable(x: Exchange) -> bool:
         and x.ending is Ending.COMPLETE
         and x.case.validity is not Validity.INVALID
         and x.case.credential is not Credential.WRONG
+        and x.case.readable
     )
 
 
@@ -241,15 +242,28 @@ def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms
         keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == check.group)
         part_of_one = any(named in {None, key} for key in keys)
         return part_of_one and (check.due is None or check.due(terms.asked(case), terms))
-    if check.due is None or case.credential is not Credential.KEY or case.hang_up_after is not None:
+    if check.due is None or check.scope not in scopes(case, terms):
         return False
-    if check.scope is Scope.ERROR:
-        return case.validity is Validity.INVALID and case.body is not MISSING and check.due(terms.asked(case), terms)
-    if check.scope is not Scope.ANY and (case.validity is not Validity.VALID or not isinstance(case.body, Mapping)):
-        return False
-    asked = terms.asked(case)
-    fits = {Scope.STREAM: asked.stream, Scope.PLAIN: not asked.stream}.get(check.scope, True)
-    return fits and _applies(requirement, case, terms) and check.due(asked, terms)
+    return (check.scope is Scope.ERROR or _applies(requirement, case, terms)) and check.due(terms.asked(case), terms)
+
+
+def scopes(case: RequestCase, terms: Terms) -> frozenset[Scope]:
+    """The scopes in which this case, answered as the contract has it, must show what checks look for."""
+    if case.credential is not Credential.KEY or case.hang_up_after is not None:
+        return frozenset()
+    if case.validity is Validity.INVALID and case.body is not MISSING:
+        return _REFUSED
+    if case.validity is not Validity.VALID or not isinstance(case.body, Mapping):
+        return _ANSWERED[None]
+    return _ANSWERED[terms.asked(case).stream]
+
+
+_REFUSED = frozenset({Scope.ERROR, Scope.ANY})
+_ANSWERED: Mapping[bool | None, frozenset[Scope]] = {
+    None: frozenset({Scope.ANY}),
+    True: frozenset({Scope.ANY, Scope.SUCCESS, Scope.STREAM}),
+    False: frozenset({Scope.ANY, Scope.SUCCESS, Scope.PLAIN}),
+}
 
 
 def _were_due(requirement: Requirement, check: Check, traffic: Traffic, terms: Terms) -> list[Exchange]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import json.encoder
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, NoReturn
 
@@ -38,6 +40,35 @@ def loads(data: bytes | str) -> Any:
         raise ValueError("nested deeper than a parser can follow") from None
 
 
+def named_twice(data: bytes) -> bool:
+    """Whether a JSON text has an object with two members of one name, which readers take in different ways."""
+    found = False
+
+    def members(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in pairs}) < len(pairs)
+
+    try:
+        json.loads(data, object_pairs_hook=members)
+    except (ValueError, RecursionError):
+        return False
+    return found
+
+
+def _compact() -> Callable[[Any], str]:
+    """An encoder that is made once: `json.dumps` makes one for each call, which costs more than most bodies do."""
+    whole = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return whole.encode
+    text = json.encoder.encode_basestring_ascii
+    parts = make(None, whole.default, text, None, ":", ",", False, False, True)
+    return lambda value: "".join(parts(value, 0))
+
+
+_ENCODE: Final = _compact()
+
+
 def dumps(value: Any) -> str:
     """The compact form that cases are sent and hashed in; non-finite numbers and lone surrogates go through."""
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return _ENCODE(value)

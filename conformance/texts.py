@@ -119,6 +119,17 @@ def _after_run(places: set[int], text: str, length: int) -> set[int]:
     return found
 
 
+def same_but_for_a_space(one: str, other: str) -> bool:
+    """Whether two texts are equal, the space aside that some tokenizers drop at the start of one that stands alone."""
+    return one == other or one.removeprefix(" ") == other.removeprefix(" ")
+
+
+def loops(text: str) -> bool:
+    """Whether the text repeats itself from the start, over and over, as far as its beginning tells."""
+    head = text[:400]
+    return any(head.startswith(head[period:]) for period in range(1, len(head) // 2 + 1))
+
+
 def unit(text: str, count: int | None = None) -> str | None:
     """The piece that the text repeats, at least twice; None where it repeats none.
 

@@ -112,3 +112,23 @@ def test_the_command_ends_with_3_where_a_run_could_not(capsys):
     assert "wrong  target" in capsys.readouterr().out
     assert _guarded(["doctor", "openai"], debug=False) == 0
     assert "ok     stream" in capsys.readouterr().out
+
+
+def test_targets_of_the_file_are_looked_at_in_turn_and_by_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with serving(says("401 No", body=b"{}")) as server:
+        there = f'base_url = "{server.base_url}"\nmodel = "m"\n'
+        text = (
+            '[defaults]\nprovider = "openai"\n[[target]]\nname = "reference"\n'
+            f'[[target]]\nname = "refuses"\n{there}[[target]]\nname = "keyless"\n{there}api_key_env = "NOT_SET"\n'
+        )
+        (tmp_path / "conformance.toml").write_text(text, "utf-8")
+        assert _guarded(["doctor"], debug=False) == 3
+        told = capsys.readouterr().out
+        assert (
+            told.index("reference: http://") < told.index("refuses: http://") < told.index("keyless: the environment")
+        )
+        assert _guarded(["doctor", "--target", "keyless"], debug=False) == 2
+        assert _guarded(["doctor", "--target", "refer*"], debug=False) == 0
+    assert "refuses" not in capsys.readouterr().out
+    assert _guarded(["doctor", "openai", "--target", "refuses"], debug=False) == 2

@@ -289,6 +289,40 @@ def test_config_shows_a_run_without_a_file_as_well(conformance):
     assert (code, "flag --model" in out, "openai: contract openai" in out) == (0, True, True)
 
 
+# Other commands that take a target
+
+
+def test_what_would_be_sent_is_told_for_each_target_and_in_all(conformance):
+    written(ONE + ONE.replace("one", "two") + 'select = ["usage.*"]')
+    code, out, _ = conformance("plan", "--price-out", "1000000")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.endswith("contract openai")] == [
+        "one: contract openai", "two: contract openai",
+    ]  # fmt: skip
+    (both,) = re.findall(r"^2 targets: at most .* and ([\d,]+) completion tokens$", out, re.MULTILINE)
+    assert float(re.search(r"at most ([\d.]+) in money", out)[1]) == int(both.replace(",", ""))
+    alone = conformance("plan", "--target", "two")[1]
+    assert 0 < len(alone) < len(out)
+    assert "two: contract" not in alone
+
+
+def test_a_case_is_sent_to_one_target_with_what_the_file_says_of_it(conformance, monkeypatch):
+    monkeypatch.setenv("STAGING", SECRET)
+    with serving(hostile.says()) as server:
+        there = f'base_url = "{server.base_url}/v1"\nmodel = "m"\napi_key_env = "STAGING"\n'
+        written(f"{ONE}{ONE.replace('one', 'two')}{there}")
+        case = conformance("plan", "--target", "two", "--cases")[1].split()[0]
+        code, out, err = conformance("send", "--target", "two", case)
+    assert (code in {0, 1}, err) == (True, "")
+    assert [request.path for request in server.requests] == ["/v1/completions"]
+    assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+    assert SECRET not in out
+    code, _, err = conformance("send", case)
+    assert (code, "2 are chosen (one, two); give --target NAME" in err) == (2, True)
+    code, _, err = conformance("plan", "--lock", "plan.json")
+    assert (code, "2 are chosen (one, two); give --target NAME" in err) == (2, True)
+
+
 # Running them
 
 

@@ -9,7 +9,7 @@ from conformance.checks.logprobs import judged
 from conformance.checks.logprobs_text import prompt_of
 from conformance.examples import choice, completion, example, plain, stream, usage
 from conformance.exchange import Choice, Exchange, Group
-from conformance.texts import echoed, is_text
+from conformance.texts import echoed, is_text, same_but_for_a_space
 
 LONG = 1000  # from this length on a prompt may not fit, and come back shortened where that is allowed
 ECHO = {"echo": True, "prompt": "1, 2,"}
@@ -119,7 +119,8 @@ def echo_adds_only_the_prompt(group: Group, terms: Terms) -> Findings:
         return found
 
     yield from same_choices(group, ("without", "with"))
-    yield from compare(group, ("without", "with"), answers, "the text after the prompt", terms)
+    roles = ("without", "with")
+    yield from compare(group, roles, answers, "the text after the prompt", terms, same=same_but_for_a_space)
 
 
 def _pair(text: str, times: int = 1) -> Group:

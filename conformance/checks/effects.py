@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.agreement import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
+from conformance.agreement import (
+    ENOUGH,
+    blame,
+    commonest,
+    compare,
+    constant,
+    contrast,
+    counted,
+    excuse,
+    members,
+    texts,
+)
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
+from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, group, plain, usage
 from conformance.exchange import Exchange, Group
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Finding, Held, Unclear, Violation
+from conformance.texts import loops
 
 DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
+A_WORD_OR_TWO = 2  # is a whole answer that a model may be sure of
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
 
 
@@ -97,17 +111,38 @@ def sampling_varies(group: Group, terms: Terms) -> Findings:
         return
     replies = members(group, "draw")
     seeds = [terms.asked(x).get("seed") for x in replies]
-    found = [text for x in replies for text in texts(x).values()]
     if len(replies) > 1 and seeds[0] is not None and all(seed == seeds[0] for seed in seeds):
         yield Unclear("all draws have the same seed")
-    elif not any(found):
-        yield Unclear("every text is empty, so there is nothing to compare")
-    elif len(set(found)) > 1:
-        yield Held()
-    elif len(found) < DRAWS:
-        yield Unclear(f"{len(found)} draws gave one text, {show(found[0])}; {DRAWS} would tell", repeat=True)
+        return
+    drawn = [_drawn(x, terms) for x in replies]
+    across = [[one[index] for one in drawn if index in one] for index in dict.fromkeys(i for one in drawn for i in one)]
+    within = [list(one.values()) for one in drawn]
+    if not any(within):
+        yield Unclear("the texts are empty, or one piece repeated, as they may be however they are drawn")
+    elif max(map(len, across)) > 1 and all(map(constant, across)):
+        yield _unvaried(across, "request after request", len(replies))
+    elif min(map(len, within)) > 1 and all(map(constant, within)):
+        yield _unvaried(within, "in all choices of each request", len(replies))
     else:
-        yield Violation(f"{len(found)} draws gave one text, {show(found[0])}; expected at least two different ones")
+        yield Held()
+
+
+def _drawn(x: Exchange, terms: Terms) -> Mapping[int, str]:
+    """The text of each choice behind its echoed prompt, as far as chance had a part in it."""
+    asked = terms.asked(x)
+    found = {index: (generated(asked, one), one.finish_reason) for index, one in x.choices.items()}
+    return {
+        index: text
+        for index, (text, reason) in found.items()
+        if text is not None and _tells(text) and (reason == terms.length or len(text.split()) > A_WORD_OR_TWO)
+    }
+
+
+def _unvaried(texts: Sequence[Sequence[str]], where: str, replies: int) -> Finding:
+    told = f"the same text came {where}, {replies} times, such as {show(texts[0][0])}"
+    if replies < DRAWS:
+        return Unclear(f"{told}; {DRAWS} times would tell", repeat=True)
+    return Violation(f"{told}; expected different ones")
 
 
 @check(
@@ -150,6 +185,8 @@ def suffix_is_used(group: Group, terms: Terms) -> Findings:
     ]
     if not any(one == other for one in sides[0] for other in sides[1]):
         yield Held()
+    elif not any(map(_tells, (text for side in sides for said, _ in side for text in said.values()))):
+        yield Unclear("the texts are empty or one piece repeated, as they may be whatever the suffix is")
     elif min(map(len, sides)) < ENOUGH:
         yield Unclear(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
     elif all(one == sides[0][0] for side in sides for one in side):
@@ -214,6 +251,11 @@ def tier_is_reported(group: Group, terms: Terms) -> Findings:
         fits = bool(listed) and (not allowed or listed[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
         yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
+
+
+def _tells(text: str) -> bool:
+    """Whether a text is such that another one would have been likely: not empty, not the same over and over."""
+    return bool(text.strip()) and not loops(text)
 
 
 def _names_tier(value: Any) -> bool:

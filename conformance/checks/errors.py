@@ -13,7 +13,7 @@ from conformance.exchange import Exchange, Group
 from conformance.model import Held, Parameter, Unclear, Violation
 from conformance.strictjson import MISSING
 
-GATEWAY: Final = frozenset({502, 503, 504})
+GATEWAY: Final = frozenset({413, 502, 503, 504})
 """Answered by whatever stands before the target: its words are not the target's."""
 
 FINE: Final = completion(choice())

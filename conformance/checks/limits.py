@@ -97,6 +97,7 @@ def invalid_is_refused(group: Group, terms: Terms) -> Findings:
     wanted = f"HTTP {' or '.join(map(str, statuses))}" if statuses else "a 4xx that says why"
     refused = [x for x in probes if (x.status in statuses if statuses else x.refused or _disguised(x))]
     wrong = [x for x in probes if x not in refused and (x.successful or (statuses and _another_refusal(x)))]
+    wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
     broken = [x for x in probes if failed(x) and x not in refused]
     if wrong:
         seen = f"{label(group)}: {answer(wrong[0])}"
@@ -146,6 +147,9 @@ def edge_is_observed(group: Group, terms: Terms) -> Findings:
         yield Unclear(f"{label(group)}: {answer(probe)}, neither accepted nor refused")
 
 
+BEYOND_CONTEXT: Final = re.compile(r"context|too long|too large|maximum.{0,24}(?:length|tokens)", re.IGNORECASE)
+LONG: Final = 400  # bytes of a request: shorter ones fit any context
+
 ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
 
@@ -170,8 +174,11 @@ def combination_is_accepted(x: Exchange, terms: Terms) -> Findings:
     if accepted(x):
         yield Held()
     elif x.refused:
-        if UNSUPPORTED.search(error_text(x)):  # a model's limits, said in plain words
+        told = error_text(x)
+        if UNSUPPORTED.search(told):  # a model's limits, said in plain words
             yield Observation("valid requests refused as not supported", answer(x))
+        elif len(case.content) > LONG and (BEYOND_CONTEXT.search(told) or x.status == 413):
+            yield Observation("valid requests refused as too long for the model", answer(x))
         else:
             yield Violation(f"{answer(x)} to {show(case.content, 200)}; expected 2xx, for each value is documented")
 

@@ -11,6 +11,7 @@ from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import choice, completion, example, stream, usage
 from conformance.exchange import Choice, Exchange
 from conformance.model import Finding, Held, Violation
+from conformance.texts import loops
 
 
 def _shared(x: Exchange, name: str) -> Finding | None:
@@ -123,24 +124,18 @@ def _enough(asked: Asked, terms: Terms) -> bool:
     return asked.max_tokens is None or asked.max_tokens >= 4
 
 
-def _periodic(text: str) -> bool:
-    """Whether the text repeats itself from the start, so that a later delta may well begin as it does."""
-    head = text[:400]
-    return any(head.startswith(head[period:]) for period in range(1, len(head) // 2 + 1))
-
-
 def _grows(texts: list[str]) -> bool:
     """Whether each part begins with the one before it, and at least three are longer."""
     pairs = list(pairwise(texts))
     longer = sum(len(later) > len(earlier) for earlier, later in pairs)
-    return longer >= 3 and all(later.startswith(earlier) for earlier, later in pairs) and not _periodic(texts[-1])
+    return longer >= 3 and all(later.startswith(earlier) for earlier, later in pairs) and not loops(texts[-1])
 
 
 def _repeats(texts: list[str]) -> int:
     """How many parts after the third begin with all the text so far, which does not repeat itself."""
     whole, found = "", 0
     for place, text in enumerate(texts):
-        if place >= 3 and len(whole) >= 8 and text.startswith(whole) and not _periodic(whole):
+        if place >= 3 and len(whole) >= 8 and text.startswith(whole) and not loops(whole):
             found += 1
             whole = text
         else:

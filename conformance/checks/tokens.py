@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.agreement import blame, comparable, counted, excuse, members
 from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.checks.answers import error_text
 from conformance.checks.logprobs import judged
 from conformance.examples import choice, completion, error, example, group, plain, stream, usage
 from conformance.exchange import Exchange, Group
@@ -142,6 +143,7 @@ def default_max_tokens(group: Group, terms: Terms) -> Findings:
     Scope.GROUP,
     group="overflow",
     keyed=True,
+    due=None,
     good=lambda: (
         example(group("overflow", "x", control=plain(completion(choice())), probe=error()), behaviour="refuse")
         + example(
@@ -151,7 +153,7 @@ def default_max_tokens(group: Group, terms: Terms) -> Findings:
     ),
     bad=lambda: (
         example(
-            group("overflow", "x", control=plain(completion(choice())), probe=plain(completion(choice()))),
+            group("overflow", "x", control=plain(completion(choice())), probe=_cut_by_the_context()),
             behaviour="refuse",
         )
         + example(group("overflow", "x", control=plain(completion(choice())), probe=error()), behaviour="truncate")
@@ -183,13 +185,27 @@ def context_overflow(group: Group, terms: Terms) -> Findings:
         if behaviour == "either":
             yield Observation("beyond the context", f"HTTP {x.status}")
             yield Held()
+        elif did != behaviour == "refuse" and not _was_beyond(group, x, terms):
+            yield Observation("max_tokens beyond any context", f"HTTP {x.status}, and the text ended by itself")
         else:
             told = f"HTTP {x.status} beyond the context"
             yield blame(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
 
 
+def _was_beyond(group: Group, x: Exchange, terms: Terms) -> bool:
+    """Whether the context is known to be too short: by the target's own words, or as it ended the text."""
+    limit, told = terms.asked(x).max_tokens or 0, counted(x, "completion_tokens")
+    ended = all(found.finish_reason == terms.length for found in x.choices.values())
+    spoken = any(one.refused and "context" in error_text(one).lower() for one in group.all("long"))
+    return spoken or group.key.endswith(" filled") or (bool(x.choices) and ended and told is not None and told < limit)
+
+
 def _expected(behaviour: str) -> str:
     return "a 4xx" if behaviour == "refuse" else "a text that ends with the context"
+
+
+def _cut_by_the_context() -> Exchange:
+    return plain(completion(choice(), usage=usage(4, 60)), {"max_tokens": 9_000_000})
 
 
 def _default(tokens: int) -> Group:

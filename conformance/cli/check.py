@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.cli.options import options
-from conformance.settings import Settings, settings
+from conformance.cli.jobs import named
+from conformance.cli.options import of_targets, options
+from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from conformance.model import Contract
 
 
 @click.command("doctor")
-@click.argument("provider")
+@click.argument("provider", required=False)
 @options("base-url", "model", "header", "query", "api-key-env", "proxy-from-env", "specs", "timeout")
-def doctor_command(provider: str, **given: Any) -> int:
+@of_targets("Look only at targets of the file so named.")
+def doctor_command(provider: str | None, config: Path | None, globs: tuple[str, ...], **given: Any) -> int:
     """Look at everything between this machine and a target: address, key, model, clock, proxies, buffering.
 
-    Sends three small requests at most. Exit code 3 where something stands in the way of a run.
+    Sends three small requests at most. Exit code 3 where something stands in the way of a run. Without PROVIDER, the
+    targets of conformance.toml are looked at, one after the other.
     """
     from conformance.launch import load
 
-    chosen = settings(provider, given)
-    return asyncio.run(_examined(chosen, load(chosen)))
+    worst = 0
+    for one, _ in named(provider, config, globs, given):
+        try:
+            worst = max(worst, asyncio.run(_examined(one, load(one))))
+        except SettingsError as error:
+            if provider is not None:
+                raise
+            click.echo(f"{one.target}: {error}")  # the others can be looked at all the same
+            worst = max(worst, 2)
+    return worst
 
 
 async def _examined(chosen: Settings, contract: Contract) -> int:
@@ -35,7 +47,8 @@ async def _examined(chosen: Settings, contract: Contract) -> int:
 
     worst = 0
     with target(chosen, contract) as (where, model):
-        click.echo(f"{where.base_url}{contract.path}, model {model}, {'with' if where.key else 'without'} a key")
+        address = f"{where.base_url.rstrip('/')}{contract.path}"
+        click.echo(f"{chosen.target}: {address}, model {model}, {'with' if where.key else 'without'} a key")
         async for symptom in examine(where, contract, model, patience(chosen)):
             click.echo(f"  {symptom.state:<5}  {symptom.about:<11}  {visible(symptom.seen)}")
             worst = 3 if symptom.state is State.WRONG else worst

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.cli.jobs import FILE
-from conformance.cli.options import options
+from conformance.cli.jobs import refuse_both
+from conformance.cli.options import FILE, of_targets, options
 from conformance.settings import KEY_VARIABLE, Settings, SettingsError, settings
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def init_command(file: Path) -> None:
 @click.command("config")
 @click.argument("provider", required=False)
 @options()
-@click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help=f"The file of targets. [{FILE}]")
-@click.option("--target", "globs", metavar="GLOB", multiple=True, help="Show only targets of the file so named.")
+@of_targets("Show only targets of the file so named.")
 def config_command(provider: str | None, config: Path | None, globs: tuple[str, ...], **given: Any) -> None:
     """Show what holds for a run and where each value comes from: flag, environment, file, profile, default.
 
@@ -46,8 +45,7 @@ def config_command(provider: str | None, config: Path | None, globs: tuple[str, 
     from conformance import targets
 
     if provider is not None:
-        if config or globs:
-            raise SettingsError("a PROVIDER and targets of a file are both named; leave out one of them")
+        refuse_both(config, globs)
         _show(settings(provider, given), targets.everything(given))
         return
     for entry in targets.read(config or Path(FILE)).chosen(globs):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.budget import planned_as
-from conformance.cli.options import options
-from conformance.settings import Settings, SettingsError, from_environment, present, settings
+from conformance.budget import Cost, planned_as
+from conformance.cli.jobs import named, only
+from conformance.cli.options import of_targets, options
+from conformance.settings import Settings, SettingsError, from_environment, present
 
 if TYPE_CHECKING:
     from conformance.planning import Plan
@@ -19,18 +20,21 @@ SHOWN = 10
 
 
 @click.command("plan")
-@click.argument("provider")
+@click.argument("provider", required=False)
 @options(
     "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "max-requests", "max-tokens",
     "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query", "api-key-env",
 )  # fmt: skip
+@of_targets("Plan only for targets of the file so named.")
 @click.option("--lock", metavar="FILE", type=click.Path(path_type=Path), help="Fix the plan in a file, for run --plan.")
 @click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock; without it one is drawn.")
 @click.option("--price-in", type=click.FloatRange(0), help="Money for a million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="Money for a million completion tokens.")
 @click.option("--cases", is_flag=True, help="List the cases only, with their validity.")
 def plan_command(
-    provider: str,
+    provider: str | None,
+    config: Path | None,
+    globs: tuple[str, ...],
     price_in: float | None,
     price_out: float | None,
     cases: bool,
@@ -40,25 +44,43 @@ def plan_command(
 ) -> None:
     """Show what a run of PROVIDER would send to a target that accepts every documented value. Sends nothing.
 
-    With --lock the plan is fixed, so that a run under it can be certified: see docs/certification.md.
+    Without PROVIDER, the same for the targets of conformance.toml. With --lock the plan is fixed, so that a run under
+    it can be certified: see docs/certification.md.
     """
-    chosen = settings(provider, given)
+    jobs = named(provider, config, globs, given)
     if lock is not None:
-        _lock(chosen, lock, nonce, given)
+        chosen, options = only(jobs, "a plan that is fixed")
+        _lock(chosen, lock, nonce, options)
         return
     if nonce:
         raise SettingsError("--nonce goes with --lock FILE: only a plan that is fixed has one")
-    made = forecast(chosen)
-    if cases:
-        for case in made.cases:
-            click.echo(f"{case.id}  {case.validity}  {case.note}".rstrip())
-        return
-    for line in _told(made, chosen):
-        click.echo(line)
+    worst: list[Cost] = []
+    for chosen, _ in jobs:
+        made = forecast(chosen)
+        worst.append(made.worst)
+        if len(jobs) > 1:
+            click.echo(f"{chosen.target}: contract {chosen.provider}")
+        for line in _listed(made) if cases else _told(made, chosen):
+            click.echo(line)
+        if len(jobs) > 1:
+            click.echo("")
+    if not cases:
+        _sum(worst, price_in, price_out)
+
+
+def _sum(worst: list[Cost], price_in: float | None, price_out: float | None) -> None:
+    """What all targets cost at most, in tokens and in money."""
+    prompt, completion = sum(one.prompt for one in worst), sum(one.completion for one in worst)
+    if len(worst) > 1:
+        click.echo(f"{len(worst)} targets: at most {prompt:,} prompt and {completion:,} completion tokens")
     if price_in is not None or price_out is not None:
-        worst = made.worst
-        price = (worst.prompt * (price_in or 0) + worst.completion * (price_out or 0)) / 1e6
+        price = (prompt * (price_in or 0) + completion * (price_out or 0)) / 1e6
         click.echo(f"at most {price:.4f} in money, at these prices per million tokens")
+
+
+def _listed(made: Plan) -> Iterator[str]:
+    for case in made.cases:
+        yield f"{case.id}  {case.validity}  {case.note}".rstrip()
 
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:

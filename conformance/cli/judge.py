@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from conformance.cli.jobs import FILE, of_file, of_provider
-from conformance.cli.options import options
+from conformance.cli.jobs import of_file, of_provider, refuse_both
+from conformance.cli.options import FILE, of_targets, options
 from conformance.cli.several import judge_all
-from conformance.settings import Settings, SettingsError
+from conformance.settings import Settings
 
 if TYPE_CHECKING:
     from conformance.model import Contract
@@ -32,10 +32,7 @@ ALONE: Final = (
 @click.command("run")
 @click.argument("provider", required=False)
 @options()
-@click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="The file of targets. [conformance.toml]"
-)
-@click.option("--target", "globs", metavar="GLOB", multiple=True, help="Judge only targets of the file so named.")
+@of_targets("Judge only targets of the file so named.")
 @click.option("--at-once", type=click.IntRange(1, 32), metavar="N", help="How many targets are judged at once.")
 @click.option("--alone", is_flag=True, hidden=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print the summary only.")
@@ -58,9 +55,8 @@ def run_command(
     """
     if provider is None:
         jobs, most = of_file(config, globs, given)
-    elif config or globs or at_once:
-        raise SettingsError("a PROVIDER and targets of a file are both named; leave out PROVIDER, or the rest")
     else:
+        refuse_both(config, globs, at_once)
         jobs, most = of_provider(provider, given), 1
     chosen = [one for one, _ in jobs]
     before = [_stamp(one) for one in chosen]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
 
 from conformance.settings import OPTIONS, Option
+
+FILE: Final = "conformance.toml"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -20,6 +23,17 @@ def options(*names: str) -> Callable[[Command], Command]:
             if not names or one.name in names:
                 command = _option(one)(command)
         return command
+
+    return add
+
+
+def of_targets(only: str) -> Callable[[Command], Command]:
+    """`--config` and `--target`: which targets of which file."""
+
+    def add(command: Command) -> Command:
+        command = click.option("--target", "globs", metavar="GLOB", multiple=True, help=only)(command)
+        path: Any = click.Path(path_type=Path)
+        return click.option("--config", metavar="FILE", type=path, help=f"The file of targets. [{FILE}]")(command)
 
     return add
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
-from conformance.cli.options import options
+from conformance.cli.jobs import named, only
+from conformance.cli.options import of_targets, options
 from conformance.exchange import Exchange
 from conformance.model import BROKEN, Contract, Level, RequestCase, Wave
-from conformance.settings import Settings, SettingsError, settings
+from conformance.settings import Settings, SettingsError
 
 
 @click.command("send")
-@click.argument("provider")
-@click.argument("case")
+@click.argument("words", nargs=-1, required=True, metavar="[PROVIDER] CASE")
 @options("base-url", "model", "header", "query", "api-key-env", "specs", "out", "name", "profile", "seed", "timeout")
-def send_command(provider: str, case: str, **given: Any) -> int:
+@of_targets("Send to this target of the file instead of a PROVIDER.")
+def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, ...], **given: Any) -> int:
     """Send CASE again and show request, response and findings.
 
     The case is taken from the last run's recording, or planned anew. An unambiguous beginning of its id is enough.
@@ -27,7 +29,8 @@ def send_command(provider: str, case: str, **given: Any) -> int:
     """
     from conformance.launch import load, target
 
-    chosen = settings(provider, given)
+    provider, case = _words(words)
+    chosen, _ = only(named(provider, config, globs, given), "a case")
     contract = load(chosen)
     with target(chosen, contract) as (where, _):
         wanted = replace(_one(case, chosen), repeats="")
@@ -35,6 +38,12 @@ def send_command(provider: str, case: str, **given: Any) -> int:
         for line in _told(exchange, where):
             click.echo(line)
     return _findings(exchange, contract)
+
+
+def _words(words: tuple[str, ...]) -> tuple[str | None, str]:
+    if len(words) > 2:
+        raise SettingsError(f"{len(words)} words are given; expected PROVIDER and CASE, or --target NAME and CASE")
+    return (words[0], words[1]) if len(words) == 2 else (None, words[0])
 
 
 def _one(wanted: str, chosen: Settings) -> RequestCase:

@@ -44,7 +44,7 @@ def _probes(scene: Scene) -> Iterator[RequestCase]:
     yield bad("protocol.no-content-type", whole, headers=())
     yield bad("protocol.wrong-method", b"", method="GET", headers=())
     yield bad("protocol.invalid-utf8", whole.replace(b'"One', b'"\xff\xfeOne', 1))
-    yield bad("protocol.deep-nesting", _raw(scene, "user", b"[" * DEEP + b"]" * DEEP))
+    yield bad("protocol.deep-nesting", _raw(scene, "prompt", b"[" * DEEP + b"]" * DEEP))
     yield bad("protocol.unknown-model", dumps({**scene.base, "model": "no-such-model-7c1e"}).encode())
     yield bad("protocol.not-a-number", _raw(scene, "temperature", b"NaN"))
     yield bad("protocol.infinity", _raw(scene, "temperature", b"Infinity"))

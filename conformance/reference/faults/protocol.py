@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.model import Contract, Level
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import headed, streaming, successful
 from conformance.reference.fault import fault
@@ -49,7 +50,13 @@ def scheme_is_compared_exactly(refusal: Refusal | None, call: Call) -> Refusal |
     return refusal
 
 
-@fault(Stage.ARRIVAL, CHECK)
+def _names_its_media_type(contract: Contract) -> bool:
+    """Only where the document itself requires the header; elsewhere a server may look for itself."""
+    rows = (row for row in contract.requirements if row.id == "protocol.wrong-content-type")
+    return any(row.level is not Level.MAY for row in rows)
+
+
+@fault(Stage.ARRIVAL, CHECK, fits=_names_its_media_type)
 def any_media_type_will_do(request: Request, call: Call) -> Request:
     """A body of any media type is read as JSON."""
     return _with(request, "content-type", "application/json")
@@ -59,12 +66,6 @@ def any_media_type_will_do(request: Request, call: Call) -> Request:
 def any_method_will_do(request: Request, call: Call) -> Request:
     """Every method is answered like the documented one."""
     return replace(request, method=call.reference.contract.method)
-
-
-@fault(Stage.ARRIVAL, CHECK)
-def bytes_are_read_with_a_shrug(request: Request, call: Call) -> Request:
-    """A body that is not UTF-8 is read with replacement characters."""
-    return replace(request, body=request.body.decode("utf-8", "replace").encode())
 
 
 @fault(Stage.ARRIVAL, CHECK)
