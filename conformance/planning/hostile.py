@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from conformance.model import RequestCase, Validity
+from conformance.model import Membership, RequestCase, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT
 from conformance.planning.scene import LONG, Scene, part
@@ -33,13 +33,22 @@ def hostile(scene: Scene) -> Iterator[Bundle]:
 
 def _watched(scene: Scene, key: str, cases: list[RequestCase], number: int) -> Bundle:
     odd = [
-        scene.case("hostile", case.content, part("alive", key, "hostile"), validity=case.validity, hostile=True,
-                   headers=case.headers, note=case.note, hang_up_after=case.hang_up_after)
+        scene.case("hostile", case.content, part("alive", key, "hostile"), *_overflowing(scene, case),
+                   validity=case.validity, hostile=True, headers=case.headers, note=case.note,
+                   hang_up_after=case.hang_up_after)
         for case in cases
     ]  # fmt: skip
     keys = (key, "protocol") if number == 0 else (key,)
     probe = scene.case("alive", scene.base, *(part("alive", one, "probe") for one in keys))
     return Bundle("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
+
+
+def _overflowing(scene: Scene, case: RequestCase) -> Iterator[Membership]:
+    """A prompt that no common context holds tells, where it is refused for that, that there is a context."""
+    if len(case.content) >= MEGABYTE:
+        for row in scene.contract.requirements:
+            if row.check == "context_overflow" and row.params.get("behaviour") == "refuse":
+                yield part("overflow", row.id, "long")
 
 
 def _left(scene: Scene) -> Iterator[RequestCase]:
