@@ -8,15 +8,21 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, plan, refusing
+from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, obedient, plan, refusing
 
 from conformance import planning
 from conformance.asked import Asked
 from conformance.budget import PROFILES, Budget, worst_case
+from conformance.examples import error
 from conformance.model import Credential, Validity
 from conformance.planning.profiles import plannable
+from conformance.planning.serving import Serving, must
 
 BOTH = [(provider, profile) for provider in PROVIDERS for profile in PROFILES]
+
+
+def _holds(case, name):
+    return isinstance(case.body, dict) and case.body.get(name) is not None and case.validity is Validity.VALID
 
 
 def price(found, provider):
@@ -193,7 +199,7 @@ class TestLearning:
     def test_a_refused_value_leaves_all_combinations(self):
         waves = journey("openai", refusing(lambda body: "suffix" in body))
         tried = [wave.name for wave in waves for body in bodies(wave.cases) if isinstance(body.get("suffix"), str)]
-        assert Counter(tried) == {"values": 1}
+        assert Counter(tried) == {"values": 1, "alone": 1}  # on the base, then on the bare request
 
     def test_a_refused_value_does_not_take_pairs_of_others_with_it(self):
         answer = refusing(lambda body: "suffix" in body)
@@ -210,6 +216,42 @@ class TestLearning:
         later = bodies(cases(waves[alone[-1] + 1 :]))
         assert not [body for body in later if body.get("presence_penalty") is not None]
         assert [body for body in later if body.get("frequency_penalty") is not None]
+
+    def test_a_value_that_is_refused_at_temperature_0_only_stays_and_the_two_do_not_meet_again(self):
+        waves = journey("openai", refusing(lambda body: (body.get("n") or 1) > 1 and body.get("temperature") == 0))
+        rows = bodies(case for wave in waves if wave.name == "rows" for case in wave.cases)
+        several = [body for body in rows if (body.get("n") or 1) > 1]
+        assert len(several) >= 3
+        assert not [body for body in several if body.get("temperature") == 0]
+
+    def test_what_is_apart_is_told_from_what_was_left_out_when_it_was_taken(self):
+        waves = journey("openai", refusing(lambda body: body.get("echo") is True and body.get("temperature") == 0))
+        told = [body for body in bodies(cases(waves[-6:])) if body.get("echo") is True]
+        assert [body for body in told if body.get("temperature") != 0]
+
+    def test_what_a_refusal_names_is_sent_alone_first(self):
+        named = error("top_p must not be given").attempts
+        waves = journey("openai", lambda case: type("Named", (), {"attempts": named}) if _holds(case, "top_p")
+                        else obedient(case))  # fmt: skip
+        first = next(wave for wave in waves if wave.name == "alone")
+        alone = {name for body in bodies(first.cases) for name in body} - {"model", "prompt", "max_tokens"}
+        assert alone == {"top_p"}
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_a_target_that_refuses_every_null_is_still_asked_for_every_must(self, provider):
+        waves = journey(provider, refusing(lambda body: None in body.values()))
+        serving, whole = Serving(contract(provider)), plan(provider)
+        shown = {one for case in cases(waves) for one in serving.of(case)}
+        assert len(cases(waves)) <= PROFILES["gate"].requests
+        assert must(contract(provider)) & whole.covered <= shown
+
+    def test_a_row_that_says_nothing_when_it_is_refused_is_sent_without_what_the_document_leaves_open(self):
+        waves = journey("novita", refusing(lambda body: body.get("stream") is True and "stop" not in body
+                                           and isinstance(body["prompt"], list)))  # fmt: skip
+        again = [case for wave in waves if wave.name == "alone" for case in wave.cases if case.origin == "row"]
+        assert again
+        assert {case.validity for case in again} == {Validity.VALID}
+        assert not [case for case in again if case.body.get("temperature") == 0]
 
     def test_where_temperature_0_is_refused_a_very_low_one_serves(self):
         waves = journey("openai", refusing(lambda body: body.get("temperature") == 0))

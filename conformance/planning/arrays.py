@@ -13,6 +13,8 @@ import covertable  # type: ignore[import-untyped]
 from conformance.model import Combination, Validity
 from conformance.planning.dimensions import Dimension
 from conformance.planning.scene import Scene
+from conformance.schema import combines
+from conformance.strictjson import MISSING
 
 Row = tuple[int, ...]
 Banned = tuple[tuple[int, int], ...]
@@ -83,7 +85,14 @@ def _banned(scene: Scene, found: Sequence[Dimension]) -> Iterator[Banned]:
             continue
         for levels in product(*(range(len(found[place].levels)) for place in places)):
             patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]
-            if places and scene.barred(scene.body(*patches)):
+            if places and combines(scene.contract, rule, scene.body(*patches)):
+                yield tuple(zip(places, levels, strict=True))
+
+    for members in scene.known.apart.values():
+        places = sorted({owners[name] for name in members if name in owners})
+        for levels in product(*(range(len(found[place].levels)) for place in places)):
+            patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]
+            if places and all(scene.body(*patches).get(name, MISSING) == one for name, one in members.items()):
                 yield tuple(zip(places, levels, strict=True))
 
 

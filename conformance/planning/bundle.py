@@ -19,7 +19,8 @@ class Bundle:
     """Cases of one wave that are chosen or left out together. A lower `rank` is dearer to a small budget.
 
     `copies` numbers the cases that are the same request: a case sent a second time is another exchange. `then` is
-    what a later wave makes of the replies: it is set aside for, and counted, with what it rests on.
+    what a later wave makes of the replies: it is set aside for, and counted, with what it rests on. `served` is noted
+    by whoever finds it out: the requirements that it serves.
     """
 
     wave: str
@@ -27,6 +28,7 @@ class Bundle:
     cases: tuple[RequestCase, ...]
     copies: tuple[int, ...] = ()
     then: Bundle | None = None
+    served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def named(self) -> tuple[tuple[str, RequestCase], ...]:

@@ -15,7 +15,7 @@ PROMPTS: Final = (
     PROMPT, SECOND, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
     "Monday, Tuesday,", "The cat sat on the",
 )  # fmt: skip
-REPLIES: Final = 20
+REPLIES: Final = 24
 ENOUGH: Final = 3
 FEW: Final = 2
 STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from conformance.model import Membership, RequestCase, Validity
@@ -23,7 +24,9 @@ def hostile(scene: Scene) -> Iterator[Bundle]:
         return
     found = list(_hostile(scene))
     if not scene.full:
-        yield _watched(scene, "batch", [*found[:1], *_left(scene)], 0)
+        batch = _watched(scene, "batch", [*found[:1], *_left(scene)], 0)
+        yield replace(batch, rank=2)
+        yield replace(batch, cases=batch.cases[-1:], copies=batch.copies[-1:])  # where there is no room for more
         return
     for place in range(0, len(found), BATCH):
         yield _watched(scene, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)

@@ -40,6 +40,7 @@ EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("-2^31 - 1", -(2**31) - 1),
 )
 MOST: Final = 2
+LATE: Final = 6
 
 
 def invalids(scene: Scene) -> Iterator[Bundle]:
@@ -52,9 +53,11 @@ def invalids(scene: Scene) -> Iterator[Bundle]:
         rule = rules.get(str(row.params.get("combination")))
         found = _together(scene, rule) if rule else [one for one in _changes(scene, row, turn) if _only(scene, one[1])]
         for place, (label, patch) in enumerate(found[: MOST if scene.full else 1]):
-            rank = 2 if row.level is Level.MUST and not place else 6
+            rank = 2 if row.level is Level.MUST and not place else LATE
             both = not place and (scene.full or turn == scene.seed)
-            yield Bundle("values", rank, tuple(_cases(scene, row, label, patch, turn, both=both)))
+            # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
+            wave = "values" if scene.full or rank < LATE else "learned"
+            yield Bundle(wave, rank, tuple(_cases(scene, row, label, patch, turn, both=both)))
         turn += bool(found)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from conformance.budget import PROFILES, Budget
 from conformance.exchange import Exchange
-from conformance.model import RequestCase, Wave
+from conformance.model import RequestCase, Validity, Wave
 from conformance.planning.bundle import ORDER, Bundle, Sent
 from conformance.planning.crowds import arms, bursts, filters
 from conformance.planning.grid import grid
@@ -20,16 +20,18 @@ from conformance.planning.learned import foundations, lessons
 from conformance.planning.profiles import RESERVE, plannable, share, smaller
 from conformance.planning.protocol import protocol
 from conformance.planning.relations import relations
+from conformance.planning.remembered import Remembered
 from conformance.planning.samples import samples
 from conformance.planning.scene import Scene
-from conformance.planning.selection import Purse, choose
+from conformance.planning.selection import NOTHING, Purse, choose
 from conformance.planning.serving import Serving, cost, must
-from conformance.planning.singles import edges, first, named, singles, suspects, unlimited
+from conformance.planning.singles import cleared, edges, first, named, singles, suspects, unlimited
 from conformance.strictjson import dumps
 
 Drawn = Sequence[Mapping[str, Any]]
 Waves = Generator[Wave, tuple[Exchange, ...], None]
 LEFT_OUT: Final = "left out"
+ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
 
 @dataclass
@@ -43,33 +45,35 @@ class Journey:
     known: Known = field(default_factory=Known)
     sent: Sent = field(default_factory=Sent)
     cases: list[RequestCase] = field(default_factory=list)
+    doubted: list[RequestCase] = field(default_factory=list)
     shown: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
     serving: Serving | None = None  # of the same contract, where other plans have asked it much already
+    remembered: Remembered = field(default_factory=Remembered)  # of the same scene and drawn bodies
 
     def waves(self) -> Waves:
         """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
         profile = PROFILES["full" if self.scene.full else "gate"]
         ceiling = smaller(profile, self.budget) if self.budget else profile
-        self._doubts = Purse(share(ceiling, RESERVE / 2))
         for place, name in enumerate(ORDER):
-            chosen = self._choose(self._ahead(ORDER[place:]), self._purse(plannable(ceiling)))
-            refused = len(self.known.refused)
+            chosen = self._choose(self._ahead(ORDER[place:]), self._purse(ceiling))
+            refused = len(self.known.refused) + len(self.known.apart)
             yield from self._send(name, [one for one in chosen if one.wave == name])
             if name == "base" and self._base_is_refused():
                 self.known.no_cold = True
-                yield from self._send("base", self._choose(self._ahead(("base",)), self._purse(plannable(ceiling))))
+                yield from self._send("base", self._choose(self._ahead(("base",)), self._purse(ceiling)))
             if name in {"values", "rows"}:
                 self.known.swept = name == "rows"
-                yield from self._isolate()
-            if name == "rows" and len(self.known.refused) > refused:
+                yield from self._isolate(ceiling, ORDER[place + 1 :])
+            if name == "rows" and len(self.known.refused) + len(self.known.apart) > refused:
                 # rows that were refused for a value that is known by now are replaced by rows without it
-                again = [one for one in self._ahead(("rows",)) if not one.rank]
-                yield from self._send("rows", self._choose(again, self._doubts))
+                again = [replace(one, rank=3) for one in self._ahead(("rows",)) if not one.rank]
+                chosen = self._choose([*again, *self._ahead(ORDER[place + 1 :])], self._purse(ceiling))
+                yield from self._send("rows", [one for one in chosen if one.wave == "rows"])
         if ceiling != profile:
             # what the profile has and the lower ceiling has not: planned, and sent as far as anything is left
             gone = {case.content for case in self.cases}
-            chosen = self._choose(list(self._bundles()), self._purse(plannable(profile)))
+            chosen = self._choose(list(self._bundles()), self._purse(profile))
             yield from self._send(LEFT_OUT, [one for one in chosen if any(c.content not in gone for c in one.cases)])
 
     @property
@@ -77,44 +81,78 @@ class Journey:
         """The scene as it is known by now."""
         return replace(self.scene, known=self.known)
 
-    def _send(self, name: str, chosen: list[Bundle]) -> Waves:
+    def _send(self, name: str, chosen: list[Bundle], *, doubted: bool = False) -> Waves:
         cases = self.sent.assemble(chosen)
         if cases:
             exchanges = yield Wave(name, cases, serial=name == "hostile", burst=name == "burst")
             self.cases += cases
+            self.doubted += cases if doubted else ()
             self.done.update(slot for bundle in chosen for slot in bundle.own)
-            self.shown.update(one for case in cases for one in self._serving.of(case))
+            refused = {x.case.id for x in exchanges if not x.successful}
+            for case in cases:
+                # a valid request that was refused shows no more than what it was to find out by itself
+                found = alone_in(case) if case.id in refused and _expected(case) else self._serving.of(case)
+                self.shown.update(found)
             self.known.learn(exchanges)
 
-    def _isolate(self) -> Waves:
+    def _isolate(self, ceiling: Budget, later: Sequence[str]) -> Waves:
         """What was refused in company is sent in smaller company, until the guilty are known.
 
-        Half of what is set aside for doubts pays for that.
+        Most of what is set aside pays for that, then whatever is not needed for a MUST that is to come.
         """
-        while self.known.suspect:
-            before = set(self.known.suspect)
-            yield from self._send("alone", self._choose(self._ahead(("alone",)), self._doubts))
-            if self.known.suspect == before:
+        while not self.done.issuperset(slot for one in doubts(self.now) for slot in one.own):
+            chosen = self._choose(self._ahead(("alone", *later)), self._purse(ceiling, doubting=True))
+            before = len(self.cases)
+            yield from self._send("alone", [one for one in chosen if one.wave == "alone"], doubted=True)
+            if len(self.cases) == before:
                 return
 
     def _ahead(self, names: Collection[str]) -> list[Bundle]:
         """The bundles of these waves that have not been sent."""
-        return [one for one in self._bundles() if one.wave in names and not self.done.issuperset(one.own)]
+        return [one for one in self._bundles(names) if one.wave in names and not self.done.issuperset(one.own)]
 
-    def _purse(self, budget: Budget) -> Purse:
-        costs = [cost(case, self.scene.defaults) for case in self.cases]
-        return Purse(budget, len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs))
+    def _purse(self, ceiling: Budget, *, doubting: bool = False) -> Purse:
+        """What is left to plan with. Most of what is set aside pays for finding out what was refused."""
+        aside = share(ceiling, RESERVE * 2 / 3)
+        spent, apart = (self._spent(cases) for cases in (self.cases, self.doubted))
+        free = Purse(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
+        if not doubting:
+            free = Purse(
+                aside,
+                min(free.requests, apart.requests),
+                min(free.prompt, apart.prompt),
+                min(free.completion, apart.completion),
+            )
+        whole = share(ceiling, RESERVE * 8 / 9)  # a MUST that nobody asked for is worse than one that is in doubt
+        left = [
+            whole.requests and whole.requests - free.requests,
+            whole.completion_tokens and whole.completion_tokens - free.completion,
+            whole.prompt_tokens and whole.prompt_tokens - free.prompt,
+        ]
+        return Purse(
+            plannable(ceiling),
+            spent.requests - free.requests,
+            spent.prompt - free.prompt,
+            spent.completion - free.completion,
+            Budget(*left) if self.doubted else NOTHING,
+        )
+
+    def _spent(self, cases: Sequence[RequestCase]) -> Purse:
+        costs = [cost(case, self.scene.defaults) for case in cases]
+        return Purse(Budget(), len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs))
 
     def _choose(self, ahead: Sequence[Bundle], purse: Purse) -> list[Bundle]:
-        return choose(ahead, purse, self._serving, self.shown, self._wanted, self.scene.defaults)
+        def made() -> list[Bundle]:
+            return choose(ahead, purse, self._serving, self.shown, self._wanted, self.scene.defaults)
 
-    def _bundles(self) -> Iterator[Bundle]:
-        for bundle in bundles(self.now, self.drawn):
+        return self.remembered.choice(made, ahead, purse, self.shown)
+
+    def _bundles(self, names: Collection[str] = ORDER) -> Iterator[Bundle]:
+        for bundle in bundles(self.now, self.drawn, names, self.remembered):
             if not self.select or not bundle.rank or self._serving.by(bundle) & self._wanted:
                 yield bundle
 
     def __post_init__(self) -> None:
-        self._doubts = Purse(Budget())
         self._serving = self.serving or Serving(self.scene.contract)
         self._wanted = must(self.scene.contract)
         if self.select:
@@ -127,25 +165,37 @@ class Journey:
         return found is not None and found.refused
 
 
-def bundles(scene: Scene, drawn: Drawn = ()) -> Iterator[Bundle]:
-    """Every bundle of a plan, as far as it is known by now what the target accepts."""
-    yield from first(scene)
-    yield from protocol(scene)
-    yield from singles(scene)
-    yield from named(scene)
-    yield from invalids(scene)
-    yield from relations(scene)
-    yield from foundations(scene)
+def _expected(case: RequestCase) -> bool:
+    """Whether a success was to be expected."""
+    return case.validity is not Validity.INVALID
+
+
+def alone_in(case: RequestCase) -> set[str]:
+    """The requirements on accepting or refusing something that a case tries by itself."""
+    return {one.key.partition(" ")[0] for one in case.groups if one.role == "probe" and one.kind in ALONE}
+
+
+def doubts(scene: Scene) -> Iterator[Bundle]:
+    """What refusals make it worth to send."""
     yield from suspects(scene)
-    yield from edges(scene)
-    yield from unlimited(scene)
-    yield from grid(scene)
-    yield from samples(scene, drawn)
-    yield from filters(scene)
-    yield from arms(scene)
-    yield from lessons(scene)
-    yield from bursts(scene)
-    yield from hostile(scene)
+    yield from cleared(scene)
+
+
+PARTS: Final = (
+    first, protocol, singles, named, invalids, relations, foundations, doubts, edges, unlimited, grid, samples, filters,
+    arms, lessons, bursts, hostile,
+)  # fmt: skip
+ONLY: Final = {grid: "rows"}  # what takes long is not planned for waves that it has no part in
+
+
+def bundles(
+    scene: Scene, drawn: Drawn = (), names: Collection[str] = ORDER, remembered: Remembered | None = None
+) -> Iterator[Bundle]:
+    """Every bundle of a plan, as far as it is known by now what the target accepts; those of some waves at least."""
+    remembered = remembered or Remembered()
+    for part in PARTS:
+        if part not in ONLY or ONLY[part] in names:
+            yield from remembered.of(part, scene, *([drawn] if part is samples else []))
 
 
 __all__ = ["LEFT_OUT", "Drawn", "Journey", "Waves", "bundles"]

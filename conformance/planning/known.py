@@ -13,6 +13,9 @@ from conformance.strictjson import MISSING
 
 _CONTEXT: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
 _NO_VERDICT: Final = frozenset({401, 403, 408, 429})
+_WORD: Final = re.compile(r"[a-z][a-z_]*")
+OWED: Final = frozenset({"model", "prompt", "max_tokens", "temperature", "stream", "stream_options"})
+FEW: Final = 4  # into so many companies what was refused together is split
 
 
 @dataclass
@@ -20,12 +23,20 @@ class Known:
     """Replies by request content, and values by what became of them, each with the label that its level has.
 
     `refused` maps a label to the members that were turned down alone. What was refused in company is `suspect` until
-    it was sent alone. `no_cold`: the target refuses temperature 0. `swept`: rows were sent.
+    it was sent alone; `company` holds the size of the smallest one it was refused in, `named` the members that such
+    refusals spoke of. `apart` are members that are taken, but not together, `gone` counts the
+    values of parameters of which none is. `no_cold`: the target refuses temperature
+    0. `swept`: rows were sent.
     """
 
     replies: dict[bytes, Exchange] = field(default_factory=dict)
     refused: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     suspect: set[str] = field(default_factory=set)
+    company: dict[str, int] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    apart: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+    joined: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
     no_cold: bool = False
     swept: bool = False
@@ -45,24 +56,49 @@ class Known:
         for key, role, x in probes:
             self._weigh(key, role, x, controls.get(key))
         self.suspect -= self.accepted | self.refused.keys()
+        self.gone = self._gone()
 
     def _weigh(self, key: str, role: str, x: Exchange, control: Any) -> None:
         row, _, label = key.partition(" ")
         label = label or row
         if x.successful:
             self.accepted.add(label)
-        elif x.status is None or x.status < 400 or x.status in _NO_VERDICT:
+            self._part(label, x.case.body)
+        elif x.status is None or x.status < 400 or x.status in _NO_VERDICT or not isinstance(x.case.body, Mapping):
             return
         elif role == "joint":
+            labels = {one.key.partition(" ")[2] for one in x.case.groups if one.role == "joint"}
             self.suspect.add(label)
-        elif isinstance(x.case.body, Mapping):
+            self.company[label] = min(len(labels), self.company.get(label, len(labels)))
+            self.named |= set(_WORD.findall(x.content[:2048].decode("utf-8", "replace"))) & x.case.body.keys()
+            if len(labels) == 1 and x.refused:
+                members, _ = self.joined.get(label, ({}, {}))
+                self.joined[label] = {**members, **_members(row, x.case.body, control)}, x.case.body
+        else:
+            if _members(row, x.case.body, control).keys() & self.named:
+                # whose fault it was said to be, it was: the others are likely to be taken, all in one company
+                self.company.update({one: FEW * size for one, size in self.company.items()})
             self.refused[label] = {**self.refused.get(label, {}), **_members(row, x.case.body, control)}
 
+    def _part(self, label: str, body: Any) -> None:
+        """A value that was refused with nothing but the base beside it is taken without: only these may not meet."""
+        members, refused = self.joined.pop(label, ({}, {}))
+        gone = {name: value for name, value in refused.items() if name not in members and body.get(name) != value}
+        if gone:
+            self.apart[label] = {**members, **gone}
+
+    def _gone(self) -> dict[str, int]:
+        """How many values of a parameter were refused, each alone, where none was taken and none is in doubt."""
+        told = [next(iter(patch)) for patch in self.refused.values() if len(patch) == 1 and None not in patch.values()]
+        rest = self.accepted | self.suspect
+        open_still = {label.partition("=")[0] for label in rest if not label.endswith("=null")}
+        return {name: told.count(name) for name in sorted({*told} - OWED - open_still)}
+
     def spoils(self, body: Mapping[str, Any]) -> bool:
-        """Whether a body holds what the target has turned down alone."""
+        """Whether a body holds what the target has turned down alone, or members that it does not take together."""
         return any(
             patch and all(body.get(name, MISSING) == value for name, value in patch.items())
-            for patch in self.refused.values()
+            for patch in (*self.refused.values(), *self.apart.values())
         )
 
     def reply(self, content: bytes) -> Exchange | None:
@@ -97,4 +133,4 @@ def _members(row: str, body: Mapping[str, Any], control: Any) -> dict[str, Any]:
     return {one: body.get(one, MISSING) for one in {*body, *known} if body.get(one, MISSING) != known.get(one, MISSING)}
 
 
-__all__ = ["Known"]
+__all__ = ["FEW", "Known"]

@@ -39,8 +39,9 @@ class Scene:
     _judged: dict[bytes, Validity] = field(default_factory=dict, repr=False, compare=False)
 
     def has(self, *names: str) -> bool:
-        """Whether all of these parameters are documented and claimed."""
-        return all(name in self.contract.parameters and name not in self.without for name in names)
+        """Whether all of these parameters are documented, claimed, and not refused whatever their value is."""
+        there, gone, enough = self.contract.parameters, self.known.gone, 2 if self.full else 1
+        return all(name in there and name not in self.without and gone.get(name, 0) < enough for name in names)
 
     @cached_property
     def rows(self) -> Mapping[str, Requirement]:

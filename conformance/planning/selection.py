@@ -9,19 +9,21 @@ from typing import Any, Final
 from conformance.budget import Budget, Cost
 from conformance.model import RequestCase
 from conformance.planning.bundle import Bundle
-from conformance.planning.serving import Serving, cost
+from conformance.planning.serving import Serving
 
+NOTHING: Final = Budget(0, 0, 0)
 ALWAYS, FIRST, MIDDLE, LAST = 0, 2, 4, 99  # ranks: what goes before set cover, before SHOULD, before all else
 
 
 @dataclass
 class Purse:
-    """What is left to plan with."""
+    """What is left to plan with; `spare` is what may be added for a MUST that has no room otherwise."""
 
     budget: Budget
     requests: int = 0
     prompt: int = 0
     completion: int = 0
+    spare: Budget = NOTHING
 
     def affords(self, requests: int, spent: Cost) -> bool:
         limits = self.budget
@@ -33,6 +35,19 @@ class Purse:
                 (self.completion + spent.completion, limits.completion_tokens),
             )
         )
+
+    def open_spare(self) -> None:
+        """Add what is spare to what may be spent."""
+        own, spare, self.spare = self.budget, self.spare, NOTHING
+        requests, completion, prompt = (
+            None if most is None else most + (more or 0)
+            for most, more in (
+                (own.requests, spare.requests),
+                (own.completion_tokens, spare.completion_tokens),
+                (own.prompt_tokens, spare.prompt_tokens),
+            )
+        )
+        self.budget = Budget(requests, completion, prompt, own.seconds)
 
     def pay(self, requests: int, spent: Cost) -> None:
         self.requests += requests
@@ -77,7 +92,7 @@ class Choice:
         return len(found), Cost(sum([one.prompt for one in found]), sum([one.completion for one in found]))
 
     def _cost(self, slot: str, case: RequestCase) -> Cost:
-        found = self.prices[slot] = cost(case, self.defaults)
+        found = self.prices[slot] = self.serving.cost(case)
         return found
 
 
@@ -100,6 +115,8 @@ def choose(
     for most in (MIDDLE, LAST):
         _cover(rest, choice, set(serving.all) - set(shown) - choice.served(), most)
     _fill(rest, choice, LAST)
+    purse.open_spare()
+    _cover(rest, choice, set(wanted) - set(shown) - choice.served(), LAST)
     order = {id(bundle): place for place, bundle in enumerate(bundles)}
     return sorted(choice.chosen, key=lambda bundle: order[id(bundle)])
 
@@ -112,23 +129,36 @@ def _fill(rest: dict[int, Bundle], choice: Choice, most: int) -> None:
 
 
 def _cover(rest: dict[int, Bundle], choice: Choice, owed: set[str], most: int) -> None:
-    """Greedy set cover: at each step the bundle that covers most for its price."""
-    covers = {place: choice.serving.by(bundle) & owed for place, bundle in rest.items() if bundle.rank <= most}
-    while owed:
-        best, worth = None, 0.0
-        for place, found in covers.items():
-            gain = len(found & owed)
-            if gain:
-                requests, spent = choice.price(rest[place])
-                value = gain / (0.1 + requests + spent.completion / 200 + spent.prompt / 600)
-                if value > worth:
-                    best, worth = place, value
-        if best is None:
+    """Greedy set cover: at each step the bundle that covers most for its price, the first of those that do.
+
+    After each, only those are weighed anew that share a request or a requirement with what was chosen.
+    """
+    able = {place: set(choice.serving.by(bundle) & owed) for place, bundle in rest.items() if bundle.rank <= most}
+    covers = {place: found for place, found in able.items() if found}
+    sharing: dict[str, list[int]] = {}
+    for place, found in covers.items():
+        for one in (*found, *dict(rest[place].slots)):
+            sharing.setdefault(one, []).append(place)
+    worth = {place: _worth(rest[place], found, choice) for place, found in covers.items()}
+    while worth:
+        best = max(worth, key=worth.__getitem__)
+        if not worth.pop(best):
             return
-        found = covers.pop(best)
-        if choice.take(rest[best]):
-            del rest[best]
-            owed -= found
+        found, bundle = covers.pop(best), rest[best]
+        if not choice.take(bundle):
+            continue
+        del rest[best]
+        for place in {place for one in (*found, *dict(bundle.slots)) for place in sharing[one] if place in covers}:
+            covers[place] -= found
+            worth[place] = _worth(rest[place], covers[place], choice)
 
 
-__all__: Final = ["Choice", "Purse", "choose"]
+def _worth(bundle: Bundle, found: Collection[str], choice: Choice) -> float:
+    """What a bundle covers for its price."""
+    if not found:
+        return 0.0
+    requests, spent = choice.price(bundle)
+    return len(found) / (0.1 + requests + spent.completion / 200 + spent.prompt / 600)
+
+
+__all__: Final = ["NOTHING", "Choice", "Purse", "choose"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
 from conformance.asked import Asked
 from conformance.budget import Cost, worst_case
-from conformance.catalogue import Scope, Terms, load
-from conformance.judge import serves
+from conformance.catalogue import WHATEVER_IS_ASKED, Scope, Terms, load
+from conformance.judge import scopes, serves
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
 from conformance.strictjson import dumps
@@ -24,7 +24,8 @@ class Serving:
     """Which requirements a case serves. Rows that look at the same thing in the same way are asked once."""
 
     contract: Contract
-    _found: dict[str, frozenset[str]] = field(default_factory=dict)
+    _found: dict[tuple[Any, ...], frozenset[str]] = field(default_factory=dict)
+    _costs: dict[tuple[bytes, bool, bool], Cost] = field(default_factory=dict)
 
     def of(self, case: RequestCase) -> frozenset[str]:
         """The ids of the requirements that a case is due to show."""
@@ -32,16 +33,35 @@ class Serving:
 
     def by(self, bundle: Bundle) -> frozenset[str]:
         """The ids of the requirements that a bundle serves, with what follows from it."""
-        later = bundle.then.cases if bundle.then else ()
-        return frozenset(one for case in (*bundle.cases, *later) for one in self.of(case))
+        if bundle.served is None:
+            later = bundle.then.cases if bundle.then else ()
+            found = frozenset(one for case in (*bundle.cases, *later) for one in self.of(case))
+            object.__setattr__(bundle, "served", found)
+            return found
+        return bundle.served
+
+    def cost(self, case: RequestCase) -> Cost:
+        """What a case may cost."""
+        key = case.content, case.validity is Validity.INVALID, case.hostile
+        found = self._costs.get(key)
+        if found is None:
+            found = self._costs[key] = cost(case, self.contract.defaults)
+        return found
 
     def _by_content(self, case: RequestCase) -> frozenset[str]:
-        key = f"{case.credential} {case.hang_up_after} {case.validity} {hash(case.content)}"
+        key = case.credential, case.hang_up_after, case.validity, case.content
         found = self._found.get(key)
         if found is None:
-            served = [ids for row, ids in self._alike if serves(row, case, self._terms[row.id])]
-            found = self._found[key] = frozenset(one for ids in served for one in ids)
+            found = self._found[key] = frozenset(self._asked(case))
         return found
+
+    def _asked(self, case: RequestCase) -> Iterator[str]:
+        for scope in scopes(case, self._reading):
+            always, others = self._in_scope.get(scope, ((), ()))
+            yield from always
+            for row, ids in others:
+                if serves(row, case, self._terms[row.id]):
+                    yield from ids
 
     def _by_group(self, case: RequestCase) -> Iterable[str]:
         for one in case.groups:
@@ -70,9 +90,21 @@ class Serving:
         return [(rows[0], tuple(row.id for row in rows)) for rows in alike.values()]
 
     @cached_property
+    def _in_scope(self) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...]]]]]:
+        """Requirements by scope: those that every request shows that has it, and those that are to be asked."""
+        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...]]]]] = {}
+        for row, ids in self._alike:
+            check = load()[row.check]
+            always, others = found.setdefault(check.scope, ([], []))
+            if row.when or check.due not in WHATEVER_IS_ASKED:
+                others.append((row, ids))
+            elif check.due(Asked({}, {}), self._terms[row.id]):
+                always.extend(ids)
+        return found
+
+    @cached_property
     def _terms(self) -> Mapping[str, Terms]:
-        readings: dict[bytes, Asked] = {}
-        return {row.id: Terms(self.contract, row.params, readings) for row, _ in self._alike}
+        return {row.id: Terms(self.contract, row.params, self._reading.readings) for row, _ in self._alike}
 
     @cached_property
     def _reading(self) -> Terms:

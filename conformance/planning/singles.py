@@ -11,6 +11,7 @@ from conformance.model import Limit, Membership, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends
 from conformance.planning.edges import ends, open_ends
+from conformance.planning.known import FEW
 from conformance.planning.scene import Scene, part
 from conformance.planning.values import Level, level, specimens
 from conformance.strictjson import dumps
@@ -20,8 +21,9 @@ SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs
 SAFE: Final = frozenset({"stop", "max_tokens", "best_of"})  # others show as much: these go where there is room
 LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
 MULTIPLY: Final = frozenset({"n", "best_of"})
-FEW: Final = 4
 LAST: Final = 9
+TOGETHER: Final = frozenset({"row", "relation"})  # cases of which a refusal speaks of a combination
+MOST_CLEARED: Final = 2
 
 
 def first(scene: Scene) -> Iterator[Bundle]:
@@ -125,16 +127,55 @@ def unlimited(scene: Scene) -> Iterator[Bundle]:
 
 
 def suspects(scene: Scene) -> Iterator[Bundle]:
-    """What was refused in company is sent in smaller company, then alone, so that only the guilty values leave."""
+    """What was refused in company is sent in smaller company, then alone, so that only the guilty values leave.
+
+    The company of a value is the bare request at last: what is taken there and refused at temperature 0 stays, and
+    only the two do not meet again. A value that a refusal spoke of goes alone at once.
+    """
     found = [value for one in dimensions(scene, suspects=True) for value in one.levels[1:]]
     found += [value for limit in _limits(scene) for value in ends(scene, limit)]
     found += [level(name, None) for name in scene.contract.parameters]
     doubted = list({one.label: one for one in found if one.label in scene.known.suspect}.values())
-    sure = scene.base if scene.validity_of(scene.base) is Validity.VALID else scene.bare
-    size = 1 if len(doubted) <= FEW else -(-len(doubted) // FEW)
-    for start in range(0, len(doubted), size):
-        for bundle in _companies(scene, doubted[start : start + size], "alone", 1, sure):
-            yield replace(bundle, cases=bundle.cases[1:])  # the control went along with the first company
+    tried = scene.known.replies
+    told = [
+        one
+        for one in doubted
+        if one.patch.keys() & scene.known.named and dumps({**scene.bare, **one.patch}).encode() not in tried
+    ]
+    sizes = [scene.known.company.get(one.label, 1) for one in doubted]
+    size = 1 if told else max(1, -(-min(sizes, default=1) // FEW))
+    wanted = told or doubted
+    for start in range(0, len(wanted), size):
+        for bundle in _companies(scene, wanted[start : start + size], "alone", 1, scene.bare):
+            # its control need not go out more than once: the group has the base as well
+            sent = bundle.cases[0].content in tried
+            yield replace(bundle, cases=bundle.cases[1:]) if sent else bundle
+
+
+def cleared(scene: Scene) -> Iterator[Bundle]:
+    """Rows that were refused with a member beside them that the document leaves open, without that member.
+
+    Only then does a refusal say something: of values that are each taken, and not together.
+    """
+    refused = [x.case for x in scene.known.replies.values() if x.refused and x.case.origin in TOGETHER]
+    for case in refused:
+        spoke = any(one.kind in {"overflow", "observe"} for one in case.groups)
+        if case.validity is Validity.UNSPECIFIED and isinstance(case.body, Mapping) and not spoke:
+            for body in _closed(scene, case.body):
+                yield Bundle("alone", 3, (scene.case(case.origin, body),))
+
+
+def _closed(scene: Scene, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A body less what the document leaves open: single members, else one of those that it does not join."""
+    kept = {name: value for name, value in body.items() if name in scene.bare or _sure(scene, name, value)}
+    if scene.validity_of(kept) is Validity.VALID:
+        return [kept]
+    fewer = [{one: value for one, value in kept.items() if one != name} for name in kept.keys() - scene.bare.keys()]
+    return sorted([one for one in fewer if scene.validity_of(one) is Validity.VALID], key=dumps)[:MOST_CLEARED]
+
+
+def _sure(scene: Scene, name: str, value: Any) -> bool:
+    return name == "stream_options" or scene.standing({name: value}) is Validity.VALID
 
 
 def alone(
@@ -154,8 +195,8 @@ def alone(
     if scene.standing(value.patch) is not Validity.VALID:
         groups = [part("observe", f"{row} {value.label}", "probe") for row in rows_of(scene, value.patch)]
         return Bundle(wave, rank, (scene.case("base", base), scene.case(origin, body, *groups)))
-    # beside a member that the document leaves open, a refusal does not speak of the value: then it is in company
-    role = "probe" if scene.validity_of(body) is Validity.VALID else "joint"
+    # beside a member that the bare request has not, a refusal need not speak of the value: then it is in company
+    role = "probe" if _lonely(scene, base, body) else "joint"
     probe = scene.case(origin, body, *accepts(scene, value, role))
     return Bundle(wave, rank, (scene.case("base", base, *accepts(scene, value, "control")), probe))
 
@@ -205,10 +246,15 @@ def _company(scene: Scene, kept: list[Level], wave: str, rank: int, base: Mappin
     if any(_multiplies(one) for one in kept) and "max_tokens" in whole:
         whole["max_tokens"] = 1
     body = {name: value for name, value in whole.items() if value is not ABSENT}
-    role = "probe" if len(kept) == 1 and scene.validity_of(body) is Validity.VALID else "joint"
+    role = "probe" if len(kept) == 1 and _lonely(scene, base, body) else "joint"
     control = [membership for one in kept for membership in accepts(scene, one, "control")]
     joint = [membership for one in kept for membership in accepts(scene, one, role)]
     return Bundle(wave, rank, (scene.case("base", dict(base), *control), scene.case("value", body, *joint)))
+
+
+def _lonely(scene: Scene, base: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    """Whether a value stands beside nothing but what every request has, in a request that is surely allowed."""
+    return base.keys() <= scene.bare.keys() and scene.validity_of(body) is Validity.VALID
 
 
 def _multiplies(value: Level) -> bool:
@@ -251,4 +297,4 @@ def _observed(scene: Scene, row: str, label: str, patch: Mapping[str, Any]) -> B
     return Bundle("values", 5 if not scene.full else 3, (control, probe))
 
 
-__all__ = ["accepts", "alone", "edges", "first", "named", "rows_of", "singles", "suspects", "unlimited"]
+__all__ = ["accepts", "alone", "cleared", "edges", "first", "named", "rows_of", "singles", "suspects", "unlimited"]
