@@ -111,7 +111,13 @@ def failing() -> Run:
         verdict(Outcome.NOT_APPLICABLE, requirement("echo.prefix"), reason="no request that was sent asks for it"),
     ]
     refusal = ex.error(asked={"temperature": 3}, id="invalid/77ab01", note="temperature above its maximum")
-    return run(*rows, exchanges=(stream(), refusal), incomplete=("the budget ended before 4 planned requests",))
+    least = ex.plain(ex.completion(ex.choice()), {"stream": True}, id="shrink/5ma11e57", origin="shrink")
+    return run(
+        *rows,
+        exchanges=(stream(), refusal, least),
+        incomplete=("the budget ended before 4 planned requests",),
+        smallest={"usage.chunk.empty-choices": least.case.id, "errors.envelope.members": refusal.case.id},
+    )
 
 
 def hostile() -> Run:
@@ -131,8 +137,14 @@ def hostile() -> Run:
         verdict(Outcome.INCONCLUSIVE, requirement("usage.y"), reason=HOSTILE, incomplete=True),
     ]
     there = target(HOSTILE, "http://127.0.0.1:1/</script>", HOSTILE)
+    least = {"usage.chunk.empty-choices": x.case.id}
     return run(
-        *rows, exchanges=(Exchange(x.case, (failed, x.last)),), target=there, incomplete=(HOSTILE,), claims=(HOSTILE,)
+        *rows,
+        exchanges=(Exchange(x.case, (failed, x.last)),),
+        target=there,
+        incomplete=(HOSTILE,),
+        claims=(HOSTILE,),
+        smallest=least,
     )
 
 
@@ -151,4 +163,5 @@ def large(exchanges: int = 600, rows: int = 300) -> Run:
         for place in range(rows)
     ]
     named = [replace(one, requirement=requirement(f"area{n % 20}.row-{n}")) for n, one in enumerate(verdicts)]
-    return run(*named, exchanges=streams)
+    least = {one.requirement.id: one.evidence[0].case for one in named}
+    return run(*named, exchanges=streams, smallest=least)

@@ -214,3 +214,28 @@ def test_the_index_is_as_safe_as_the_report():
 
 def test_each_outcome_is_explained():
     assert set(page.LEGEND) == {outcome.value for outcome in Outcome}
+
+
+def test_a_broken_row_begins_with_what_was_observed_and_its_smallest_request():
+    text = Tree(rendered()).text
+    story = [
+        "Observed choices is [{'index': 0}] beside usage",
+        "Smallest request that shows it shrink/5ma11e57",
+        """--data-raw '{"model":"m","prompt":"1, 2, 3,","stream":true}'""",
+        "for chunk in client.completions.create(",
+        "what came back",
+        "Evidence 1 of 2 occurrences",
+    ]
+    places = [text.index(part) for part in story]
+    assert places == sorted(places)
+
+
+def test_the_exchange_of_the_smallest_request_is_in_the_page():
+    assert "shrink/5ma11e57 HTTP 200" in Tree(rendered()).text
+
+
+def test_results_that_know_no_smallest_request_still_make_a_page():
+    found = results.document(fake_runs.failing())
+    for row in found["requirements"]:
+        del row["smallest"]
+    assert "Smallest request" not in Tree(page.render(found)).text

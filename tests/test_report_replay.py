@@ -1,5 +1,6 @@
 """Requests to paste: curl is run by a real shell, Python is compiled."""
 
+import ast
 import shlex
 import subprocess
 
@@ -7,7 +8,7 @@ import pytest
 
 from conformance import examples as ex
 from conformance.model import Credential
-from conformance.report.replay import curl, python
+from conformance.report.replay import curl, one_line, python
 from conformance.strictjson import dumps
 
 URL = "http://127.0.0.1:9/v1/completions"
@@ -105,7 +106,7 @@ def test_the_python_snippet_calls_the_client_with_the_same_body():
 
 def test_the_python_snippet_goes_below_the_typed_method_where_that_demands_more():
     snippet = python(ex.case(b'{"model":"m"}'), "http://127.0.0.1:9/v1")
-    assert "client.post(\"/completions\", cast_to=object, body={'model': 'm'})" in snippet
+    assert 'client.post("/completions", cast_to=object, body={"model": "m"})' in snippet
     compile(snippet, "snippet", "exec")
 
 
@@ -114,3 +115,25 @@ def test_the_python_snippet_goes_below_the_typed_method_where_that_demands_more(
 )
 def test_there_is_no_snippet_for_what_the_client_cannot_send(case):
     assert python(case, URL) == ""
+
+
+@pytest.mark.parametrize(
+    "body", [{"n": 2}, {"stream": True, "stop": ["(\n    ", ",\n)", "for chunk in "]}, {"ignore_eos": True}]
+)
+def test_both_fit_on_one_line_for_a_terminal(body):
+    command, snippet = curl(ex.case(body), URL), python(ex.case(body), "http://127.0.0.1:9/v1")
+    assert handed_over(one_line(command)) == handed_over(command)
+    line = one_line(snippet)
+    assert "\n" not in line
+    assert calls(line) == calls(snippet)
+
+
+def calls(source):
+    """What the client is called with."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and node.keywords]
+    return sorted(ast.unparse(one) for one in found if "print" not in ast.unparse(one.func))
+
+
+def test_what_is_nested_too_deep_for_source_has_no_snippet():
+    deep = b'{"model":"m","prompt":' + b"[" * 900 + b"]" * 900 + b"}"
+    assert python(ex.case(deep), URL) == ""

@@ -13,15 +13,33 @@ def document(name="failing", **more):
     return results.document(getattr(fake_runs, name)(), **more)
 
 
-def test_a_failure_is_told_in_four_lines():
+def test_a_failure_is_told_in_few_lines():
     assert next(terminal.blocks(document())).splitlines() == [
         "FAILED example usage.chunk.empty-choices (MUST)",
         "  promised  The chunk that reports usage has an empty choices list.",
         "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
         "  observed  scenario/3f9a1c, event 6 /choices: choices is [{'index': 0}] beside usage; expected []",
         "  examined  6 occurrences in 6 exchanges, 2 broke the promise",
-        "  repeat    conformance send example scenario/3f9a1c",
+        "  repeat    conformance send example shrink/5ma11e57",
+        (
+            "  curl      curl -sSNi http://127.0.0.1:8080/v1/completions"
+            " -H \"Authorization: Bearer $CONFORMANCE_API_KEY\" -H 'content-type: application/json'"
+            """ --data-raw '{"model":"m","prompt":"1, 2, 3,","stream":true}'"""
+        ),
+        (
+            '  python    import os; from openai import OpenAI; client = OpenAI(base_url="http://127.0.0.1:8080/v1",'
+            ' api_key=os.environ["CONFORMANCE_API_KEY"], max_retries=0);'
+            ' print(*client.completions.create(model="m", prompt="1, 2, 3,", stream=True), sep="\\n")'
+        ),
     ]
+
+
+def test_results_that_know_no_smallest_request_are_told_by_their_evidence():
+    found = document()
+    row = next(one for one in found["requirements"] if one["smallest"])
+    del row["smallest"]
+    lines = terminal.block(row, "example").splitlines()
+    assert lines[-1] == "  repeat    conformance send example scenario/3f9a1c"
 
 
 def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():

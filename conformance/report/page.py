@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -200,12 +201,16 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # where a long name of a schema is best broken
+
+
 def _short(at: str) -> Markup:
     """The last two telling steps of a pointer, enough to recognise the place."""
     if not at.startswith("#/"):
         return Markup(_content(visible(at)))  # noqa: S704 - escaped
     steps = [step for step in at[2:].split("/") if step not in {"paths", "properties", "components", "schemas"}]
     told = (_content(visible(step.replace("~1", "/").replace("~0", "~"))) for step in steps[-2:])
+    told = (_HUMP.sub("<wbr>", step) for step in told)
     return Markup(" / <wbr>".join(told))  # noqa: S704 - escaped
 
 

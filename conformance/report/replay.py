@@ -78,9 +78,12 @@ def python(case: RequestCase, base_url: str) -> str:
         or case.credential not in _KEYS
     ):
         return ""
-    client = f"client = OpenAI(base_url={base_url!r}, api_key={_KEYS[case.credential]}, max_retries=0)"
-    imports = "import os\n\n" if case.credential is Credential.KEY else ""
-    return f"{imports}from openai import OpenAI\n\n{client}\n{_call(body)}\n"
+    client = f"client = OpenAI(base_url={_text(base_url)}, api_key={_KEYS[case.credential]}, max_retries=0)"
+    imports = "import os\n" if case.credential is Credential.KEY else ""
+    try:
+        return f"{imports}from openai import OpenAI\n\n{client}\n{_call(body)}\n"
+    except RecursionError:  # nested deeper than anyone would type
+        return ""
 
 
 _KEYS: Final = {Credential.KEY: f'os.environ["{KEY}"]', Credential.WRONG: repr(WRONG)}
@@ -107,13 +110,19 @@ def one_line(snippet: str) -> str:
     joined = snippet.replace("(\n    ", "(").replace(",\n    ", ", ").replace(",\n)", ")")
     head, loop, stream = joined.partition("for chunk in ")
     if loop:
-        joined = f"{head}print(*{stream.partition(chr(10))[0].removesuffix(':')}, sep='\\n')"
+        joined = f'{head}print(*{stream.partition(chr(10))[0].removesuffix(":")}, sep="\\n")'
     return "; ".join(filter(None, joined.splitlines()))
 
 
 def _literal(value: Any) -> str:
     """The value as Python source in printable ASCII."""
-    return ascii(value) if not isinstance(value, str) else _text(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_literal(name)}: {_literal(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return ascii(value)
 
 
 def _text(value: str) -> str:
