@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from conformance.asked import Asked
 from conformance.exchange import Exchange, Group
@@ -126,6 +126,14 @@ CATALOGUE: dict[str, Check] = {}
 def always(asked: Asked, terms: Terms) -> bool:
     """Due on every valid request of the scope."""
     return True
+
+
+def owed(asked: Asked, terms: Terms) -> bool:
+    """Due on every valid request of the scope, where the requirement says so."""
+    return bool(terms.get("due"))
+
+
+WHATEVER_IS_ASKED: Final = frozenset({always, owed})
 
 
 def check(

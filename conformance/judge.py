@@ -96,7 +96,6 @@ def _judgeable(x: Exchange) -> bool:
         and x.case.validity is not Validity.INVALID
         and x.case.credential is not Credential.WRONG
         and x.case.readable
-        and x.case.readable
     )
 
 

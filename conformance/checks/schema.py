@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from conformance.asked import Asked
-from conformance.catalogue import Findings, Scope, Terms, check, show
+from conformance.catalogue import Findings, Scope, Terms, check, owed, show
 from conformance.examples import choice, completion, error, example, plain, stream
 from conformance.exchange import Exchange
 from conformance.model import Held, Violation
@@ -112,11 +111,6 @@ def _conforms(x: Exchange, terms: Terms) -> Findings:
                 yield Violation(f"{path} is {show(value)}; expected {_says(keyword, expected)}", at)
     if held:
         yield Held(count=held)
-
-
-def owed(asked: Asked, terms: Terms) -> bool:
-    """Due where every body of the documented shape has the field."""
-    return bool(terms.get("due"))
 
 
 FINISH = {"path": "choices[].finish_reason", "keyword": "enum", "expected": ["stop", "length", None]}
