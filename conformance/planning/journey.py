@@ -24,7 +24,7 @@ from conformance.planning.remembered import Remembered
 from conformance.planning.samples import samples
 from conformance.planning.scene import Scene
 from conformance.planning.selection import NOTHING, Purse, choose
-from conformance.planning.serving import Serving, cost, must
+from conformance.planning.serving import Serving, must
 from conformance.planning.singles import cleared, edges, first, named, singles, suspects, unlimited
 from conformance.strictjson import dumps
 
@@ -138,7 +138,7 @@ class Journey:
         )
 
     def _spent(self, cases: Sequence[RequestCase]) -> Purse:
-        costs = [cost(case, self.scene.defaults) for case in cases]
+        costs = [self._serving.cost(case) for case in cases]
         return Purse(Budget(), len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs))
 
     def _choose(self, ahead: Sequence[Bundle], purse: Purse) -> list[Bundle]:

@@ -18,6 +18,7 @@ from conformance.judge import Traffic, judge_all
 from conformance.model import Contract, Outcome
 from conformance.planning import Scene, draw, setting
 from conformance.planning.journey import Drawn, Journey
+from conformance.planning.remembered import Remembered
 from conformance.planning.serving import Serving
 from conformance.recall import Recall
 from conformance.reference.core import Reference
@@ -42,6 +43,7 @@ class Ground:
     scene: Scene
     drawn: Drawn
     serving: Serving
+    remembered: Remembered = field(default_factory=Remembered, repr=False)
     plain: Rehearsal | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
     recall: Recall | None = field(default=None, repr=False)
@@ -53,7 +55,7 @@ class Ground:
     def run(self, **planted: Any) -> tuple[Reference, Rehearsal]:
         """A rehearsal against the reference with these faults or oddities."""
         provider = Reference(self.contract, KEY, now=_noon, **planted)
-        plan = Journey(self.scene, self.drawn, serving=self.serving).waves()
+        plan = Journey(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).waves()
         return provider, rehearse(provider, plan, self.known, Recall(self.recall))
 
 
