@@ -1,7 +1,8 @@
 """pytest: options, one item for each requirement of a contract, pytest-html's page with our report in front.
 
 The run is made once, before the first item; items only show what came of it. The exit status is that of
-`conformance run`: 0 conformant, 1 broken, 2 misused, 3 incomplete, 4 a fault of the suite.
+`conformance run`: 0 conformant, 1 broken, 2 misused, 3 incomplete, 4 a fault of the suite. Where a plugin hands over
+what was judged before, nothing is sent, and the page alone is made again.
 
 PYTEST_DONT_REWRITE: nothing is asserted here, and the command line imports this file before pytest does.
 """
@@ -11,8 +12,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
@@ -20,7 +22,8 @@ from pytest_html import extras  # type: ignore[import-untyped]
 from pytest_html.basereport import BaseReport  # type: ignore[import-untyped]
 
 from conformance import launch, plugin_options
-from conformance.model import Contract, Requirement
+from conformance.exchange import Exchange
+from conformance.model import Contract, Layer, Level, Requirement, Source
 from conformance.plugin_options import arguments as arguments
 from conformance.report import dressing, index, outputs, results, standing, terminal
 from conformance.report.text import visible
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from conformance.transport import Watcher
 
 Judged: TypeAlias = Callable[[str], tuple[str, str]]
+Before: TypeAlias = tuple[Mapping[str, Any], Iterable[Exchange]]
 SUITE: Final = "conformance.suite.test_contract"
 KEPT: Final = frozenset({"Python", "Platform", "Packages"})
 
@@ -41,15 +45,19 @@ class NotMet(UserWarning):
 
 @dataclass
 class Session:
-    """What one pytest session knows of its run."""
+    """What one pytest session knows of its run. `asked` is None where what was judged before is shown again."""
 
-    settings: Settings
-    contract: Contract
     rows: Sequence[Requirement]
+    asked: tuple[Settings, Contract] | None = None
     run: Run | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
-    by_id: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    exchanges: Iterable[Exchange] = ()
     interrupted: bool = False
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Mapping[str, Any]]:
+        """The judged rows."""
+        return {row["id"]: row for row in self.results["requirements"]}
 
 
 SESSION: Final = pytest.StashKey[Session]()
@@ -63,7 +71,7 @@ class Interruption:
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         ours = self.config.stash[SESSION]
-        if ours.run is None and issubclass(excinfo.type, KeyboardInterrupt):
+        if not ours.results and issubclass(excinfo.type, KeyboardInterrupt):
             ours.interrupted = True
             _without_page(self.config)
 
@@ -74,6 +82,10 @@ class Hooks:
     @pytest.hookspec(firstresult=True)
     def pytest_conformance_watcher(self, contract: Contract) -> Watcher | None:
         """Who is told of requests as they go out and come back."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_conformance_before(self) -> Before | None:
+        """Results and exchanges of an earlier run, to be shown again."""
 
     def pytest_conformance_results(self, results: Mapping[str, Any], run: Run) -> None:
         """All verdicts are there and the files are written."""
@@ -98,6 +110,11 @@ def pytest_load_initial_conftests(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options and the contract; whatever is wrong with them ends here, in one line."""
+    before: Before | None = config.hook.pytest_conformance_before()
+    if before is not None:
+        found, exchanges = before
+        config.stash[SESSION] = Session(tuple(map(_promise, found["requirements"])), None, None, found, exchanges)
+        return
     try:
         asked = plugin_options.asked(config)
         if asked is None:
@@ -109,11 +126,17 @@ def pytest_configure(config: pytest.Config) -> None:
     except SettingsError as error:
         pytest.exit(str(error), returncode=standing.MISUSED)
     rows = tuple(row for row in contract.requirements if row.id in kept)
-    config.stash[SESSION] = Session(asked, contract, rows)
+    config.stash[SESSION] = Session(rows, (asked, contract))
     config.pluginmanager.register(Interruption(config))
     if not config.option.htmlpath and not config.option.collectonly:
         config.option.htmlpath = str(asked.folder / index.REPORT)
         config.option.self_contained_html = True
+
+
+def _promise(row: Mapping[str, Any]) -> Requirement:
+    """A requirement as results tell it: its contract may have changed since."""
+    source = Source(row["source"]["at"], row["source"]["page"])
+    return Requirement(row["id"], row["check"], Level(row["level"]), Layer(row["layer"]), row["promise"], source)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -133,8 +156,8 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     ids = {row for item in session.items if (row := _row_id(item))}
     if ours is not None and not session.items:
         _without_page(session.config)
-    if ours is not None and ids and not session.config.option.collectonly:
-        _make_run(session.config, ours, ids)
+    if ours is not None and ours.asked and ids and not session.config.option.collectonly:
+        _make_run(session.config, ours, *ours.asked, ids)
     return (yield)
 
 
@@ -146,17 +169,16 @@ def _row_id(item: pytest.Item) -> str:
     return found
 
 
-def _make_run(config: pytest.Config, ours: Session, ids: set[str]) -> None:
-    watcher = config.hook.pytest_conformance_watcher(contract=ours.contract)
+def _make_run(config: pytest.Config, ours: Session, asked: Settings, contract: Contract, ids: set[str]) -> None:
+    watcher = config.hook.pytest_conformance_watcher(contract=contract)
     try:
-        run = launch.launch(ours.settings, watcher)
+        run = launch.launch(asked, watcher)
         run = replace(run, verdicts=tuple(one for one in run.verdicts if one.requirement.id in ids))
-        ours.results = results.document(run, strict=ours.settings.strict, waivers=launch.waived(ours.settings))
-        ours.by_id = {row["id"]: row for row in ours.results["requirements"]}
-        outputs.write(ours.settings.folder, ours.results, None if _pages(config) else run.exchanges)
-        outputs.write_index(ours.settings.out)
-        outputs.publish(ours.results)
-        ours.run = run
+        found = results.document(run, strict=asked.strict, waivers=launch.waived(asked))
+        outputs.write(asked.folder, found, None if _pages(config) else run.exchanges)
+        outputs.write_index(asked.out)
+        outputs.publish(found)
+        ours.run, ours.results, ours.exchanges = run, found, run.exchanges
     except SettingsError as error:
         _without_page(config)
         pytest.exit(str(error), returncode=standing.MISUSED)
@@ -186,24 +208,24 @@ def judged(pytestconfig: pytest.Config) -> Judged:
 
     def tell(id: str) -> tuple[str, str]:  # noqa: A002
         row = ours.by_id[id]
-        shown = standing.shown_as(row, strict=ours.settings.strict)
+        shown = standing.shown_as(row, strict=ours.results["strict"])
         if shown == "skipped":
             return shown, visible(f"{row['outcome'].replace('_', ' ')}: {row['reason']}")
-        return shown, terminal.block(row, ours.contract.provider) if shown != "passed" else ""
+        return shown, terminal.block(row, ours.results["provider"]) if shown != "passed" else ""
 
     return tell
 
 
 def _row(item: pytest.Item) -> Mapping[str, Any] | None:
     ours = item.config.stash.get(SESSION, None)
-    return None if ours is None else ours.by_id.get(_row_id(item))
+    return ours.by_id.get(_row_id(item)) if ours is not None and ours.results else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Our own fault shows in the setup, so that pytest calls it an error and not a failure."""
     row = _row(item)
     if row is not None and row["outcome"] == "error":
-        pytest.fail(terminal.block(row, item.config.stash[SESSION].contract.provider), pytrace=False)
+        pytest.fail(terminal.block(row, item.config.stash[SESSION].results["provider"]), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -224,12 +246,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     ours = session.config.stash.get(SESSION, None)
     if ours is None:
         return
-    if ours.run is None:
+    if not ours.results:
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
         session.exitstatus = standing.INCOMPLETE if ours.interrupted else standing.MISUSED if nothing else exitstatus
         return
     session.exitstatus = _status(ours, exitstatus, foreign=not all(map(_row_id, session.items)))
-    session.config.hook.pytest_conformance_results(results=ours.results, run=ours.run)
+    if ours.run is not None:
+        session.config.hook.pytest_conformance_results(results=ours.results, run=ours.run)
 
 
 def _status(ours: Session, exitstatus: int, *, foreign: bool) -> int:
@@ -245,10 +268,10 @@ def _status(ours: Session, exitstatus: int, *, foreign: bool) -> int:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The last lines of the run, and where its reports are."""
     ours = config.stash.get(SESSION, None)
-    if ours is not None and ours.run is not None:
+    if ours is not None and ours.asked and ours.results:
         terminalreporter.section("conformance")
         terminalreporter.write_line(terminal.summary(ours.results))
-        terminalreporter.write_line(f"  reports in {ours.settings.folder}{os.sep}")
+        terminalreporter.write_line(f"  reports in {ours.asked[0].folder}{os.sep}")
 
 
 @pytest.hookimpl(optionalhook=True, trylast=True)
@@ -267,8 +290,8 @@ def pytest_html_report_title(report: Any) -> None:
 def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> None:
     """Our report, whole; its script folds pytest-html's own table below."""
     ours = session.config.stash.get(SESSION, None)
-    if ours is not None and ours.run is not None:
-        prefix.append(dressing.front(ours.results, ours.run.exchanges))
+    if ours is not None and ours.results:
+        prefix.append(dressing.front(ours.results, ours.exchanges))
 
 
 def pytest_html_results_table_header(cells: list[str]) -> None:

@@ -130,6 +130,19 @@ def test_a_row_opens_by_keyboard_down_to_the_offending_event(visit, pages):
     assert not row.locator(".d").is_visible()
 
 
+def test_an_open_row_shows_the_smallest_request_as_curl_and_as_python(visit, pages):
+    tab = visit(pages / "failing/report.html")
+    row = tab.locator("tbody[id='usage.chunk.empty-choices']")
+    row.locator(".open").click()
+    pair = row.locator(".least .pair .code pre")
+    assert pair.count() == 2
+    assert """{"model":"m","prompt":"1, 2, 3,","stream":true}'""" in pair.first.inner_text()
+    assert "client.completions.create(" in pair.last.inner_text()
+    row.locator(".open").click()
+    row.locator(".open").click()
+    assert pair.count() == 2
+
+
 def test_a_deep_link_opens_its_row(visit, pages):
     tab = visit(pages / "failing/report.html", "#usage.chunk.empty-choices")
     row = tab.locator("tbody[id='usage.chunk.empty-choices']")
@@ -193,7 +206,7 @@ def test_hostile_text_does_nothing(visit, pages):
     tab = visit(pages / "hostile/report.html", "#usage.chunk.empty-choices")
     tab.locator("tbody:target .xb").wait_for()
     assert tab.locator("img").count() == 0
-    assert "<img src=x onerror=alert(1)>" in tab.locator("tbody:target .obs").first.inner_text()
+    assert "<img src=x onerror=alert(1)>" in tab.locator("tbody:target .about .bad").first.inner_text()
     visit(pages / "index.html")
 
 

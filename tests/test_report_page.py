@@ -84,7 +84,7 @@ def test_a_row_holds_the_whole_story():
         "Send usage in a chunk of its own",  # how to fix
         "#/components/schemas/StreamOptions/properties/include_usage 001_example.txt:212",
         "6 occurrences in 6 exchanges, 2 broke the promise",
-        "observed choices is [{'index': 0}] beside usage expected []",
+        "Observed choices is [{'index': 0}] beside usage Expected []",
         "curl -sSNi",
         "client.completions.create(",
         "usage unasked sent on each stream",
@@ -221,8 +221,6 @@ def test_a_broken_row_begins_with_what_was_observed_and_its_smallest_request():
     story = [
         "Observed choices is [{'index': 0}] beside usage",
         "Smallest request that shows it shrink/5ma11e57",
-        """--data-raw '{"model":"m","prompt":"1, 2, 3,","stream":true}'""",
-        "for chunk in client.completions.create(",
         "what came back",
         "Evidence 1 of 2 occurrences",
     ]
@@ -230,8 +228,14 @@ def test_a_broken_row_begins_with_what_was_observed_and_its_smallest_request():
     assert places == sorted(places)
 
 
-def test_the_exchange_of_the_smallest_request_is_in_the_page():
-    assert "shrink/5ma11e57 HTTP 200" in Tree(rendered()).text
+def test_the_smallest_request_is_in_the_page_once_with_its_exchange_and_in_the_row_without():
+    line = """--data-raw '{"model":"m","prompt":"1, 2, 3,","stream":true}'"""
+    text = Tree(rendered()).text
+    assert text.count(line) == 1
+    assert text.index("shrink/5ma11e57 HTTP 200") < text.index(line)
+    alone = Tree(page.render(results.document(fake_runs.failing()))).text
+    assert alone.count(line) == 1
+    assert "for chunk in client.completions.create(" in alone
 
 
 def test_results_that_know_no_smallest_request_still_make_a_page():

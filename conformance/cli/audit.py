@@ -26,10 +26,11 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
 
     Reports are written where --out says, and only then.
     """
+    from conformance.cli.alone import draw
     from conformance.launch import load, waived
     from conformance.recording import RecordingError
     from conformance.recording.gather import gather
-    from conformance.report import outputs, results, terminal
+    from conformance.report import index, outputs, results, terminal
 
     chosen = settings(provider, given)
     contract = load(chosen)
@@ -49,7 +50,8 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
         click.echo(f"left out: {len(gathered.left_out) - 20} more", err=True)
     click.echo(terminal.summary(found))
     if given.get("out"):
-        outputs.write(chosen.folder, found, run.exchanges)
+        outputs.write(chosen.folder, found, None)
+        draw(chosen.folder / index.REPORT, found, run.exchanges)
         click.echo(f"  report: {chosen.folder / 'report.html'}")
     return int(found["exit_code"])
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,12 +18,6 @@ from conformance.settings import Settings
 if TYPE_CHECKING:
     from conformance.model import Contract
     from conformance.transport import Watcher
-
-# Nothing of the folder it is called in, and no plugin that happens to be installed, may change a verdict.
-ALONE: Final = (
-    *("-p", "pytest_metadata.plugin", "-p", "pytest_html.plugin", "-p", "no:cacheprovider"),
-    *("-c", os.devnull, "--noconftest", "--capture=no", "--no-header", "-q"),
-)
 
 
 @click.command("run")
@@ -119,19 +110,16 @@ class Talk:
 
 
 def _judged(chosen: Settings, given: Mapping[str, Any], *, quiet: bool, debug: bool) -> int:
-    import pytest
-
+    from conformance.cli.alone import pytest_alone
     from conformance.cli.progress import progress
     from conformance.plugin import arguments
 
     chosen.folder.mkdir(parents=True, exist_ok=True)  # where that is impossible, before anything is sent
-    unheard = StringIO()
-    with progress(chosen.target, quiet=quiet) as watching, _no_plugins_by_chance():
+    with progress(chosen.target, quiet=quiet) as watching:
         talk = Talk(watching)
-        with redirect_stdout(unheard), redirect_stderr(unheard):
-            code = int(pytest.main([*arguments(chosen.provider, given), *ALONE], plugins=[talk]))
+        code, unheard = pytest_alone(arguments(chosen.provider, given), talk)
     if not talk.results:
-        click.echo(unheard.getvalue() if debug else "", err=True, nl=False)
+        click.echo(unheard if debug else "", err=True, nl=False)
         said = talk.exit_said or "pytest ended without a result"
         click.echo(f"conformance: {chosen.target}: {said.splitlines()[0]}", err=True)
         return code if code in {2, 3, 4} else 4
@@ -148,19 +136,3 @@ def _tell(results: Mapping[str, Any], chosen: Settings, *, quiet: bool) -> None:
     click.echo(terminal.summary(results))
     click.echo(f"  report: {chosen.folder / 'report.html'}")
     sys.stdout.flush()
-
-
-@contextmanager
-def _no_plugins_by_chance() -> Iterator[None]:
-    """Only the plugins that are named are loaded; options of the caller's environment are left out too."""
-    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

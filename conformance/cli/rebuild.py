@@ -52,6 +52,7 @@ def _targets(folder: Path, wanted: str) -> Iterator[Path]:
 
 def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
     """Rebuild one target; what is wrong is yielded, and what can be made without it is made."""
+    from conformance.cli.alone import draw
     from conformance.launch import RECORDING
     from conformance.recording import RecordingError
     from conformance.recording import har as traffic
@@ -68,7 +69,8 @@ def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
             exchanges = recorded(folder / RECORDING, found)
         except RecordingError as error:
             yield f"{error}: evidence is shown without bytes"
-    outputs.derive(folder, found, exchanges)
+    outputs.derive(folder, found, None)
+    draw(folder / index.REPORT, found, exchanges)
     click.echo(folder / index.REPORT)
     if har and exchanges:
         traffic.write(folder / TRAFFIC, results.address(found["target"], exchanges[0].case), exchanges)

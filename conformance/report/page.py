@@ -32,7 +32,7 @@ from conformance.report.text import visible
 from conformance.report.transcript import Segment, Transcript, transcript
 
 MOST_EXCHANGES: Final = 150
-ROOM: Final = 320_000
+ROOM: Final = 200_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
 
 COLUMNS: Final = (

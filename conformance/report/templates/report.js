@@ -23,6 +23,8 @@
   const set = (row, open) => {
     one('.open', row).setAttribute('aria-expanded', open)
     one('.d', row).hidden = !open
+    const pair = open && one('.pair:empty', row)
+    if (pair) all(':scope > .code, :scope > .more > .code', one('.xb', document.getElementById(pair.dataset.x))).forEach((code) => pair.append(code.cloneNode(true)))
     if (open) { const first = one('.occ', row); if (first) first.open = true }
   }
   rows.forEach((row) => row.rows[0].addEventListener('click', (event) => {
