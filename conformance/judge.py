@@ -312,7 +312,7 @@ def _nothing_seen(
     if not due or check.scope is Scope.GROUP:  # half a group shows as little as none of it
         unsent = [case for case in traffic.unsent if _due(requirement, check, case, terms)]
         if unsent:
-            return Outcome.NOT_RUN, f"the budget ended before {len(unsent)} planned requests that show it", True
+            return Outcome.NOT_RUN, f"not sent: {len(unsent)} of the planned requests that show it", True
     if check.due is None and not (due and tally.unclear):
         return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
     if not due:

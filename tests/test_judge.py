@@ -157,7 +157,7 @@ class TestNothingSeen:
         verdict = toy()(planned=[case({"n": 2})])
         assert verdict.outcome is Outcome.NOT_RUN
         assert verdict.incomplete
-        assert "1 planned" in verdict.reason
+        assert "1 of the planned requests" in verdict.reason
 
     def test_what_nobody_asks_for_is_not_applicable(self, toy):
         verdict = toy(due=lambda asked, _: asked.echo)(plain(FINE))
