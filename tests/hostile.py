@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gzip
 import socket
+import ssl
 import struct
 import threading
 import zlib
@@ -106,13 +107,13 @@ def endless(before: bytes, again: bytes, pause: float | None = None) -> Answer:
     return answer
 
 
-def falls_silent(before: bytes) -> Answer:
+def falls_silent(before: bytes, seconds: float = 60) -> Answer:
     """Something, then nothing for longer than any test waits."""
 
     async def answer(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(before)
         await writer.drain()
-        await asyncio.sleep(60)
+        await asyncio.sleep(seconds)
 
     return answer
 
@@ -135,11 +136,29 @@ def slow(seconds: float, answer: Answer) -> Answer:
     return late
 
 
-def gzip_bomb(megabytes: int, kind: str = "gzip") -> Answer:
+def gzip_bomb(megabytes: int, kind: str = "gzip", what: bytes = b"0") -> Answer:
     """A few kilobytes that unpack to many megabytes."""
-    zeros = b"0" * (megabytes * 1024 * 1024)
-    packed = gzip.compress(zeros) if kind == "gzip" else zlib.compress(zeros)
+    unit = what * (1024 * 1024 // len(what))
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    block = packer.compress(unit) + packer.flush(zlib.Z_FULL_FLUSH)  # which depends on nothing before it
+    total = zlib.crc32 if kind == "gzip" else zlib.adler32
+    check = total(b"")
+    for _ in range(megabytes):
+        check = total(unit, check)
+    if kind == "gzip":
+        first = gzip.compress(b"")[:10]
+        last = struct.pack("<II", check, len(unit) * megabytes % 2**32)
+    else:
+        first, last = b"\x78\xda", struct.pack(">I", check)
+    packed = first + block * megabytes + packer.flush() + last
     return says("200 OK", f"content-encoding: {kind}", body=packed)
+
+
+@contextlib.contextmanager
+def never_shakes_hands() -> Iterator[str]:
+    """A listener that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        yield f"https://127.0.0.1:{there.getsockname()[1]}"
 
 
 def zeros(gigabytes: int = 4) -> Answer:
@@ -148,7 +167,7 @@ def zeros(gigabytes: int = 4) -> Answer:
 
 
 @contextlib.contextmanager
-def serving(answer: Answer) -> Iterator[Server]:
+def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """The server on a loopback port for as long as the block lasts."""
     server, loop, ready = Server(), asyncio.new_event_loop(), threading.Event()
 
@@ -172,8 +191,8 @@ def serving(answer: Answer) -> Iterator[Server]:
                 writer.close()
             tasks.discard(task)
 
-        listening = await asyncio.start_server(connected, "127.0.0.1", 0)
-        server.base_url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        listening = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+        server.base_url = f"http{'s' if tls else ''}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         ready.set()
         await stop.wait()
         listening.close()
