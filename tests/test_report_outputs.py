@@ -110,6 +110,11 @@ def test_ctrf_is_stricter_where_the_run_was():
     assert "curl" in warned["snippet"]
 
 
+def test_ctrf_shows_the_smallest_request():
+    tests = {test["name"]: test for test in ctrf.document(document())["results"]["tests"]}
+    assert '"prompt":"1, 2, 3,","stream":true}' in tests["usage.chunk.empty-choices"]["snippet"]
+
+
 def test_the_same_results_make_the_same_files_and_other_results_other_ids():
     for made in outputs.MADE.values():
         assert made(document()) == made(document())
@@ -209,6 +214,8 @@ def test_the_summary_says_what_is_broken_and_how_far_it_can_be_trusted():
         "choices is [{'index': 0}] beside usage; expected []",
         "the budget ended before 4 planned requests",
         "stop.text (MUST): 3 requests were due, none did",
+        "usage.chunk.empty-choices: curl -sSNi http://127.0.0.1:8080/v1/completions",
+        """--data-raw '{"model":"m","prompt":"1, 2, 3,","stream":true}'""",
     ):
         assert told in text
 

@@ -87,8 +87,9 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
         test["message"] = visible(row["reason"]) or row["outcome"]
     if shown in {"failure", "error", "warning"}:
         test["trace"] = visible(block(row, results["provider"]), lines=True)
-        if row["evidence"] and row["evidence"][0]["curl"]:
-            test["snippet"] = visible(row["evidence"][0]["curl"], lines=True)
+        shown_by = [one for one in (row.get("smallest"), *row["evidence"][:1]) if one and one["curl"]]
+        if shown_by:
+            test["snippet"] = visible(shown_by[0]["curl"], lines=True)
     return test
 
 

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from conformance.report.replay import one_line
 from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, headline, plural, scored, urgency
 from conformance.report.text import visible
 
 MOST_ROWS: Final = 40
 MOST_CHARACTERS: Final = 300
+MOST_COMMANDS: Final = 12
+MOST_COMMAND: Final = 1_000
 # ascii punctuation, but for dots and dashes inside a line that neither begin a list nor make a link
 _MEANS_SOMETHING: Final = re.compile(
     r"(?!(?<!www)(?<!^)[.](?! |$)|(?<!^)-(?!-))[^\w ,;()=%]|_", re.ASCII | re.IGNORECASE
@@ -65,6 +68,7 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
         yield "\n### Broken\n"
         yield from table(("Outcome", "Requirement", "Observed"), map(_broken, found[:MOST_ROWS]))
         yield from _more(len(found))
+        yield from _smallest(found)
     owed = [row for row in rows if row["incomplete"]]
     if results.get("waiver_faults"):
         yield "\n### Waivers that no longer fit\n"
@@ -94,6 +98,16 @@ def _broken(row: Row) -> tuple[str, str, str]:
     waived += "" if scored(row) else ", not scored"
     said = row["evidence"][0]["message"] if row["evidence"] else row["reason"]
     return row["outcome"], f"{plain(row['id'])} ({row['level']}{waived})", code(said)
+
+
+def _smallest(rows: Iterable[Row]) -> Iterator[str]:
+    """What to paste first, folded; a command that is too long to be shown whole is left out."""
+    told = [(row["id"], one_line(row["smallest"]["curl"])) for row in rows if row.get("smallest")]
+    shown = [(name, command) for name, command in told if len(command) <= MOST_COMMAND][:MOST_COMMANDS]
+    if shown:
+        yield "\n<details><summary>Smallest requests that show it</summary>\n"
+        yield from (f"- {plain(name)}: {code(command, MOST_COMMAND)}" for name, command in shown)
+        yield "\n</details>"
 
 
 def _more(number: int) -> Iterator[str]:
