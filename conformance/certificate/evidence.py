@@ -25,6 +25,11 @@ def closed(recording: Recording) -> Iterator[Fault]:
         return
     for reason in recording.footer.get("incomplete", ()):
         yield Fault("RUN_INCOMPLETE", f"{reason}; make the run again with a fresh plan")
+    answered = {x.case.id for x in recording.exchanges}
+    missing = [case.id for case in recording.planned if case.id not in answered]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield Fault("RUN_INCOMPLETE", f"{missing[0]}{more} was planned, and no exchange of it is recorded")
 
 
 def planned(recording: Recording, lock: Lock) -> Iterator[Fault]:
@@ -56,7 +61,7 @@ def ordered(path: Path) -> Iterator[Fault]:
     """Whether records stand as a run makes them: each request has its outcome, each wave ends before the next."""
     open_ends: Counter[str] = Counter()
     latest = wave_began = 0.0
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):  # a torn end is told elsewhere
         record: dict[str, Any] = json.loads(line)
         match record["record"]:
             case "header":

@@ -42,6 +42,8 @@ def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = (
     if lock is None or recording is None:
         return Examined(tuple(faults), lock=lock, recording=recording)
     faults += evidence.closed(recording)
+    if recording.footer is None:
+        return Examined(tuple(faults), lock=lock, recording=recording)
     faults += evidence.planned(recording, lock)
     faults += evidence.ordered(folder / RECORDING)
     known = [*secrets, lock.canary]

@@ -54,7 +54,8 @@ def verify(path: Path, folder: Path | None, known: Known, day: date, specs: Sequ
     ours = told["predicate"][OURS]
     signer, faults = _signature(envelope, str(ours["public_key"]), known)
     faults += _validity(ours, envelope, known, day, signer)
-    faults += _pages(path, told, envelope.id)
+    if not any(one.code == "SIGNATURE_INVALID" for one in faults):
+        faults += _pages(path, told, envelope.id)
     unexamined = [] if known.trusted is not None else ["whose key signed it: name those you trust with --trust"]
     if any(one.code == "SIGNATURE_INVALID" for one in faults):
         folder, unexamined = None, [*unexamined, "the evidence: what is said of it was not signed"]
@@ -133,6 +134,9 @@ def _evidence(folder: Path, told: Mapping[str, Any], specs: Sequence[Path]) -> t
         now, said = derived(found), told["predicate"]
         changed = [name for name in PARTS if now[name] != said.get(name)]
         changed += [name for name, value in now[OURS].items() if said[OURS].get(name) != value]
+        told_already = {"evidence": "EVIDENCE_DIFFERS", "plan": "PLAN_SWAPPED"}
+        known = {one.code for one in faults}
+        changed = [name for name in changed if told_already.get(name) not in known]
         faults += [Fault("STATEMENT_DIFFERS", f"{name} is not what the recorded bytes give") for name in changed]
     return faults, found.needs
 

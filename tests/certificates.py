@@ -1,0 +1,148 @@
+"""One run under a fixed plan, certified: made once, copied and tampered with by the tests."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+from base64 import b64decode
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from conformance import frozen
+from conformance.certificate import dsse, keys
+from conformance.certificate.bundle import hashes
+from conformance.certificate.canonical import canonical, sealed
+from conformance.certificate.issue import CERTIFICATE
+from conformance.certificate.lock import NAME as LOCK
+from conformance.certificate.statement import OURS
+from conformance.cli import _guarded
+from conformance.contract import load
+from conformance.recording.chain import GENESIS, closed
+from tests.test_sixth_provider import written
+
+CLAIMS = ("no n", "no stop", "no seed")
+DAY = "2026-11-20"
+NONCE = "given-by-the-certifier"
+RECORDING = "exchanges.ndjson"
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A folder with everything that the three roles have."""
+
+    home: Path
+
+    @property
+    def specs(self) -> list[Path]:
+        return [self.home / "specs"]
+
+    @property
+    def bundle(self) -> Path:
+        return self.home / "reports" / "madeup"
+
+    @property
+    def certificate(self) -> Path:
+        return self.bundle / "certificate" / CERTIFICATE
+
+    @property
+    def key(self) -> Path:
+        return self.home / "vendor.key"
+
+    @property
+    def other(self) -> Path:
+        return self.home / "other.key"
+
+    @property
+    def trust(self) -> Path:
+        return self.home / "trust"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return json.loads(b64decode(json.loads(self.certificate.read_bytes())["payload"]))
+
+    @property
+    def ours(self) -> dict[str, Any]:
+        return self.told["predicate"][OURS]
+
+    def records(self) -> list[Record]:
+        lines = (self.bundle / RECORDING).read_bytes().splitlines()
+        return [{name: one for name, one in json.loads(line).items() if name != "chain"} for line in lines]
+
+    def rechained(self, records: list[Record]) -> None:
+        """Write records with a chain that holds: somebody who knows the format cheats."""
+        last, lines = GENESIS, []
+        for number, record in enumerate(records, 1):
+            if record["record"] == "footer":
+                record = {**record, "records": number, "before": last}
+            line, last = closed(record, last)
+            lines.append(line)
+        (self.bundle / RECORDING).write_bytes(b"".join(lines))
+
+    def resealed(self, edit: Callable[[dict[str, Any]], None]) -> None:
+        """Change the plan, and make it give the hash that it now has."""
+        told = json.loads((self.bundle / LOCK).read_bytes())
+        edit(told)
+        (self.bundle / LOCK).write_bytes(canonical(sealed(told)) + b"\n")
+
+    def resigned(self, edit: Callable[[dict[str, Any]], None] | None = None, key: Path | None = None) -> None:
+        """Sign what the bundle holds now, without asking whether it is true."""
+        told, private = self.told, keys.load(key or self.key)
+        found = hashes(self.bundle)
+        told["subject"] = [{"name": name, "digest": {"sha256": found[name]}} for name in sorted(found)]
+        ours = told["predicate"][OURS]
+        ours |= {"keyid": private.public.id, "public_key": str(private.public)}
+        if (self.bundle / RECORDING).exists():
+            last = self.records()[-1]
+            ours["evidence"] |= {"last": last["before"]} if last["record"] == "footer" else {}
+        if edit is not None:
+            edit(told)
+        self.certificate.write_bytes(dsse.written(dsse.sign(canonical(told), private)))
+        for beside in self.certificate.parent.iterdir():
+            if beside != self.certificate:
+                beside.unlink()
+
+
+def call(*arguments: Any) -> int:
+    return _guarded([str(one) for one in arguments], debug=False)
+
+
+@cache
+def certified() -> Case:
+    """Plan, run, certify, as a user would. Nobody may change what is in it: see `copied`."""
+    folder = TemporaryDirectory(prefix="certified-")
+    atexit.register(folder.cleanup)
+    made = Case(Path(folder.name))
+    made.specs[0].mkdir()
+    written(made.specs[0])
+    frozen.write(frozen.freeze(load("madeup", made.specs), DAY), made.specs)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()):
+        for name in [name for name in os.environ if name.startswith("CONFORMANCE_")]:
+            patch.delenv(name)
+        there = ("--specs", made.specs[0])
+        claims = [word for claim in CLAIMS for word in ("--claim", claim)]
+        lock = made.home / LOCK
+        planned = ("plan", "madeup", *there, *claims, "--profile", "certify", "--lock", lock, "--nonce", NONCE)
+        assert call(*planned) == 0
+        assert call("run", "madeup", *there, "--plan", lock, "--out", made.home / "reports", "-q") == 0
+        assert call("keygen", made.key, "--name", "The vendor") == 0
+        assert call("keygen", made.other) == 0
+        assert call("certify", made.bundle, "--key", made.key, *there) == 0
+    shutil.copy(f"{made.key}.pub", made.trust)
+    return made
+
+
+def copied(folder: Path) -> Case:
+    """A copy that a test may tamper with."""
+    shutil.copytree(certified().home, folder / "copy")
+    return Case(folder / "copy")
