@@ -7,6 +7,8 @@ import fake_runs
 import jsonschema
 import pytest
 
+from conformance import examples as ex
+from conformance.model import Evidence
 from conformance.report import results
 
 
@@ -85,3 +87,21 @@ def test_a_file_that_is_no_result_is_refused_by_name(tmp_path, text):
     path.write_text(text, "utf-8")
     with pytest.raises(ValueError, match=r"results\.json"):
         results.read(path)
+
+
+def test_evidence_begins_with_the_smallest_request():
+    wide = ex.plain(ex.completion(ex.choice()), {"n": 2, "echo": True}, id="wide")
+    narrow = ex.plain(ex.completion(ex.choice()), {"n": 2}, id="narrow")
+    found = tuple(Evidence(name, "", f"message of {name}") for name in ("absent", "wide", "narrow"))
+    run = fake_runs.run(fake_runs.broken(evidence=found, violations=3), exchanges=[wide, narrow])
+    row = results.document(run)["requirements"][0]
+    assert [one["case"] for one in row["evidence"]] == ["narrow", "wide", "absent"]
+
+
+def test_the_smallest_request_of_a_failure_is_ready_to_be_pasted():
+    rows = {row["id"]: row["smallest"] for row in results.document(fake_runs.failing())["requirements"]}
+    least = rows["usage.chunk.empty-choices"]
+    assert least["case"] == "shrink/5ma11e57"
+    assert least["curl"].startswith("curl -sSNi http://127.0.0.1:8080/v1/completions")
+    assert 'OpenAI(base_url="http://127.0.0.1:8080/v1"' in least["python"]
+    assert rows["usage.total.adds-up"] is None

@@ -154,7 +154,7 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[bool, str]]:
     yield not faults, f"{plural(faults, 'check')} of the suite crashed." if faults else "No check of the suite crashed."
     examined = sum(row["examined"] for row in rows)
     yield (
-        True,
+        examined > 0,
         f"{plural(examined, 'occurrence')} examined in {plural(results['totals'].get('requests', 0), 'exchange')}.",
     )
     proof = results.get("mutation_score")

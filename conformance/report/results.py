@@ -14,6 +14,7 @@ from jsonschema.exceptions import best_match
 
 from conformance import __version__
 from conformance.catalogue import load
+from conformance.minimal import size
 from conformance.proven import mutation_score
 from conformance.report.replay import curl, python
 from conformance.report.standing import VERDICTS, exit_code, index, score
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "conformance-results/1"
 ADDED: Final = "added later"
+LAST: Final = (1 << 30, 0)
+"""The size of a request that is not at hand: evidence begins with the smallest."""
 
 
 def schema() -> dict[str, Any]:
@@ -109,7 +112,7 @@ def _row(
                 "message": one.message,
                 "curl": curl(cases[one.case], address(target, cases[one.case])) if one.case in cases else "",
             }
-            for one in verdict.evidence
+            for one in sorted(verdict.evidence, key=lambda one: size(cases[one.case]) if one.case in cases else LAST)
         ],
         "smallest": _smallest(cases.get(smallest.get(requirement.id, "")), target),
         "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
