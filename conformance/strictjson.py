@@ -55,20 +55,26 @@ def named_twice(data: bytes) -> bool:
     return found
 
 
-def _compact() -> Callable[[Any], str]:
+def _compact(ascii_only: bool) -> Callable[[Any], str]:
     """An encoder that is made once: `json.dumps` makes one for each call, which costs more than most bodies do."""
-    whole = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+    whole = json.JSONEncoder(ensure_ascii=ascii_only, separators=(",", ":"))
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return whole.encode
-    text = json.encoder.encode_basestring_ascii
+    text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
     parts = make(None, whole.default, text, None, ":", ",", False, False, True)
     return lambda value: "".join(parts(value, 0))
 
 
-_ENCODE: Final = _compact()
+_ENCODE: Final = _compact(ascii_only=True)
+_ENCODE_TEXT: Final = _compact(ascii_only=False)
 
 
 def dumps(value: Any) -> str:
     """The compact form that cases are sent and hashed in; non-finite numbers and lone surrogates go through."""
     return _ENCODE(value)
+
+
+def readable(value: Any) -> str:
+    """The compact form that servers send: text beyond ASCII stands for itself."""
+    return _ENCODE_TEXT(value)

@@ -9,6 +9,7 @@ from conformance.reference.language import Endings, LanguageModel
 from conformance.reference.sampling import Sampling
 from conformance.reference.tokens import BOS, EOS, SIZE, Tokenizer, byte_token, spell, surface
 from conformance.reference.writing import Order, score, write
+from conformance.reference.writing import written as remembered
 
 MODEL = LanguageModel(endings=Endings.NEVER)
 PROMPT = MODEL.tokenizer.encode("1, 2, 3,")
@@ -167,3 +168,12 @@ def test_a_hundred_texts_are_written_in_no_time():
     for seed in range(128):
         written(seed=seed, limit=16)
     assert time.perf_counter() - started < 0.8
+
+
+def test_what_is_remembered_is_what_would_be_written():
+    for bias in ({300: 100.0, 100: 100.0}, {100: 100.0, 300: 100.0}, {}):
+        for seed in (0, "seed 7 0", "seed 7 1"):
+            order = Order(PROMPT, 8, Sampling(temperature=1.0 if seed else 0.0, bias=bias))
+            once, again = remembered(LanguageModel(), order, seed), remembered(LanguageModel(), order, seed)
+            assert once == write(LanguageModel(), order, Random(seed))
+            assert again == once

@@ -20,8 +20,9 @@ from conformance.reference.message import Portion, Problem, Refusal, Request, Re
 from conformance.reference.oddity import Oddity
 from conformance.reference.settings import Settings
 from conformance.reference.wish import Prompt, Wish, read
-from conformance.reference.writing import Order, Step, Written, score, write
+from conformance.reference.writing import Order, Step, Written, score, written
 from conformance.schema import error_entry
+from conformance.strictjson import readable
 
 MOST_CANDIDATES: Final = 4096
 UNLIMITED: Final = 256
@@ -148,14 +149,14 @@ def _common(call: Call) -> tuple[tuple[str, str], ...]:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return readable(value).encode("utf-8", "backslashreplace")
 
 
 def _complete(call: Call) -> Response:
     provider, wish, contract = call.reference, call.wish, call.reference.contract
-    written = list(_candidates(call))
-    texts = call.bend(Stage.TEXTS, list(_texts(call, written)))
-    every = [one for candidates in written for one in candidates]
+    candidates = list(_candidates(call))
+    texts = call.bend(Stage.TEXTS, list(_texts(call, candidates)))
+    every = [one for some in candidates for one in some]
     bos = provider.model.tokenizer.bos
     usage = call.bend(Stage.USAGE, reply.usage(provider.shape, every, wish.prompts, wish, provider.settings, bos=bos))
     call.usage = usage
@@ -194,11 +195,11 @@ def _with_usage(
     return [*chunks, frame.document([], usage=usage)]
 
 
-def _texts(call: Call, written: Sequence[Sequence[Written]]) -> Iterator[reply.Text]:
+def _texts(call: Call, found: Sequence[Sequence[Written]]) -> Iterator[reply.Text]:
     wish, contract = call.wish, call.reference.contract
     length = contract.says("length_means_the_limit", "reason", "length")
     stop = contract.says("stop_finishes_with_stop", "reason", "stop")
-    for place, (prompt, candidates) in enumerate(zip(wish.prompts, written, strict=True)):
+    for place, (prompt, candidates) in enumerate(zip(wish.prompts, found, strict=True)):
         echoed = _echoed(call, prompt)
         best = sorted(candidates, key=lambda one: -one.likelihood) if wish.best_of > wish.n else candidates
         for number, one in enumerate(best[: wish.n]):
@@ -222,14 +223,14 @@ def _candidates(call: Call) -> Iterator[list[Written]]:
         if greedy and provider.settings.greedy_varies and order.script is None:
             order = replace(order, rounding=Random(f"rounding {provider.entropy} {call.number}"))  # noqa: S311
         if greedy or order.script is not None:
-            yield [write(provider.model, order, Random(0))] * wish.best_of  # noqa: S311 - words, not secrets
+            yield [written(provider.model, order, 0)] * wish.best_of
             continue
-        yield [write(provider.model, order, _dice(call, place)) for place in range(wish.best_of)]
+        yield [written(provider.model, order, _dice(call, place)) for place in range(wish.best_of)]
 
 
-def _dice(call: Call, place: int) -> Random:
+def _dice(call: Call, place: int) -> str:
     told = f"seed {call.wish.seed}" if call.wish.seed is not None else f"call {call.reference.entropy} {call.number}"
-    return Random(f"{told} {place}")  # noqa: S311 - words, not secrets
+    return f"{told} {place}"
 
 
 def _order(call: Call, prompt: Prompt) -> Order:

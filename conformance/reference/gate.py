@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from conformance.model import Combination, Contract, Limit, Validity
 from conformance.reference.message import Problem, Refusal, Request
 from conformance.schema import BOUNDS, COUNTS, any_of, combines, complaints, validity, without
-from conformance.strictjson import MISSING, loads
+from conformance.strictjson import MISSING, dumps, loads
+
+MOST_REMEMBERED: Final = 4096
+LONGEST_REMEMBERED: Final = 4096
+_REMEMBERED: Final[dict[tuple[int, str], tuple[Contract, Validity]]] = {}
 
 
 def entrance(contract: Contract, key: str | None, request: Request) -> Refusal | None:
@@ -43,11 +47,27 @@ def parse(request: Request) -> tuple[Any, Refusal | None]:
 
 def keeps(contract: Contract, body: Any, *, lenient: bool) -> Refusal | None:
     """Refuse what the contract calls INVALID, and what it leaves open too unless lenient."""
-    found = validity(contract, body)
+    found = _validity(contract, body)
     if found is Validity.VALID or (found is Validity.UNSPECIFIED and lenient):
         return None
     problems = tuple(_problems(contract, body)) or (Problem("the request is ambiguous", kind="ambiguous"),)
     return Refusal(invalid_status(contract), problems)
+
+
+def _validity(contract: Contract, body: Any) -> Validity:
+    """The same as `validity`, remembered: most requests come again."""
+    try:
+        text = dumps(body)
+    except (TypeError, ValueError, RecursionError):  # a fault may make of it what is no JSON
+        text = ""
+    if not 0 < len(text) <= LONGEST_REMEMBERED:
+        return validity(contract, body)
+    found = _REMEMBERED.get((id(contract), text))
+    if found is None or found[0] is not contract:
+        if len(_REMEMBERED) >= MOST_REMEMBERED:
+            _REMEMBERED.clear()
+        found = _REMEMBERED[id(contract), text] = contract, validity(contract, body)
+    return found[1]
 
 
 def invalid_status(contract: Contract) -> int:

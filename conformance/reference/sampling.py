@@ -25,7 +25,7 @@ class Sampling:
     presence: float = 0.0
     frequency: float = 0.0
     repetition: float = 1.0
-    bias: Mapping[int, float] = field(default_factory=dict)
+    bias: Mapping[int, float] = field(default_factory=dict, hash=False)
     ignore_end: bool = False
 
     @property

@@ -92,9 +92,7 @@ def _bytes(text: str) -> tuple[int, ...]:
 
 
 def _words(text: str) -> tuple[int, ...]:
-    if len(text) > 4096:
-        return _cut(text)
-    return _cut_once(text)
+    return _cut_long(text) if len(text) > 4096 else _cut_once(text)
 
 
 def _cut(text: str) -> tuple[int, ...]:
@@ -109,6 +107,7 @@ def _cut(text: str) -> tuple[int, ...]:
 
 
 _cut_once: Final = lru_cache(maxsize=512)(_cut)
+_cut_long: Final = lru_cache(maxsize=16)(_cut)
 
 
 class Spelling:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from random import Random
 
 from conformance.reference.language import LanguageModel
@@ -65,6 +66,18 @@ class Written:
     def likelihood(self) -> float:
         """The mean log probability of a token."""
         return sum(step.logprob or 0.0 for step in self.steps) / max(len(self.steps), 1)
+
+
+def written(model: LanguageModel, order: Order, seed: int | str) -> Written:
+    """What comes of these dice; remembered, for the same is often asked for."""
+    if order.rounding is not None:
+        return write(model, order, Random(seed))  # noqa: S311 - words, not secrets
+    return _written(model, order, tuple(order.sampling.bias), seed)  # among equals the order of biases decides
+
+
+@lru_cache(maxsize=2048)
+def _written(model: LanguageModel, order: Order, biased: tuple[int, ...], seed: int | str) -> Written:
+    return write(model, order, Random(seed))  # noqa: S311 - words, not secrets
 
 
 def write(model: LanguageModel, order: Order, rng: Random) -> Written:
@@ -165,6 +178,7 @@ def _clipped(step: Step, text: str) -> Step:
     return replace(step, text=text, top=top)
 
 
+@lru_cache(maxsize=256)
 def score(model: LanguageModel, prompt: tuple[int, ...], alternatives: int | None) -> tuple[Step, ...]:
     """The prompt as steps, each judged by what stands before it: what `echo` shows beside `logprobs`."""
     steps: list[Step] = []
