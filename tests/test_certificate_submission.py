@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
+from conformance.certificate.reasons import REASONS
 from conformance.certificate.statement import OURS
-from conformance.cli import _guarded
+from conformance.certificate.submission import SCHEMA
+from conformance.cli import COMMANDS, _guarded
+from conformance.tomlfile import read as read_toml
 from tests.certificates import CLAIMS, NONCE, Case, certified, copied
 
+ROOT = Path(__file__).parents[1]
 README = f"""# Made-up
 
 ## How to reproduce
@@ -150,3 +161,76 @@ def test_a_product_that_is_not_what_was_certified(check, submitted, case, more, 
     code, out = check()
     assert code == 1
     assert any(line.startswith("NO") and says in line for line in out.splitlines()), out
+
+
+# What a registry is given
+
+
+@pytest.fixture
+def registry(submitted, case, tmp_path):
+    """A registry's checkout, and one with a submission on top."""
+    there, with_submission = tmp_path / "base", tmp_path / "submitted"
+    (there / "certificates").mkdir(parents=True)
+    shutil.copy(case.trust, there / "keys.txt")
+    (there / "revoked.txt").write_text("# nothing yet\n")
+    shutil.copytree(there, with_submission)
+    shutil.copytree(submitted, with_submission / "certificates" / "madeup")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    script = tools / "conformance"
+    script.write_text(f'#!/usr/bin/env bash\nexec "{sys.executable}" -m conformance "$@" --specs "{case.specs[0]}"\n')
+    script.chmod(0o755)
+
+    def gone_through():
+        path = {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            ["bash", ROOT / "docs" / "registry.sh", there, with_submission],
+            cwd=tmp_path, env=path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    return SimpleNamespace(there=there, submitted=with_submission, gone_through=gone_through)
+
+
+def test_a_registry_goes_through_what_is_new(registry, case):
+    code, out = registry.gone_through()
+    assert code == 3, "the first certificate of all: nobody can know of its nonce"
+    assert "## madeup" in out
+    assert "ok    certificate" in out
+    shutil.copytree(registry.submitted / "certificates" / "madeup", registry.there / "certificates" / "madeup")
+    assert registry.gone_through() == (0, "0 submissions\n")
+    shutil.rmtree(registry.submitted / "certificates" / "madeup")
+    code, out = registry.gone_through()
+    assert (code, out.splitlines()[0].split(";")[0]) == (1, "madeup is gone")
+
+
+def test_a_submission_that_brings_its_own_keys_is_stopped(registry, case):
+    (registry.submitted / "keys.txt").write_text("ed25519 mine\n")
+    (registry.submitted / "certificates/madeup/badge.svg").write_text("<svg/>")
+    code, out = registry.gone_through()
+    assert code == 1
+    assert "changes nothing outside of certificates/" in out
+    assert "PAGE_DIFFERS" in out
+
+
+def test_the_guide_has_each_reason_each_command_and_a_product_that_fits(tmp_path):
+    guide = (ROOT / "docs" / "certification.md").read_text("utf-8")
+    for code, meaning in REASONS.items():
+        assert f"| `{code}` | {meaning} |" in guide
+    for name in ("keygen", "certify", "verify", "submit-check"):
+        assert name in COMMANDS
+        assert name in guide
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "product.toml").write_text(text)
+    assert read_toml(tmp_path / "product.toml", SCHEMA)["contract"] == "openai"
+
+
+def test_the_registry_s_workflow_gives_a_stranger_nothing():
+    found = yaml.safe_load((ROOT / "docs" / "registry.yml").read_text("utf-8"))
+    assert found[True] == "pull_request"
+    assert found["permissions"] == {"contents": "read"}
+    steps = found["jobs"]["check"]["steps"]
+    checkouts = [one["with"] for one in steps if one.get("uses", "").startswith("actions/checkout")]
+    assert [one["persist-credentials"] for one in checkouts] == [False, False]
+    assert "secrets." not in (ROOT / "docs" / "registry.yml").read_text("utf-8")
+    assert steps[-1]["run"] == "bash registry/registry.sh registry submitted", "the script is the registry's own"
