@@ -85,7 +85,7 @@ def test_a_group_about_another_parameter_shows_nothing():
     assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="x") == [Held]
 
 
-LOOP, PROSE = " so so so so so", " so it is what was"
+LOOP, PROSE = " so so so so so so", " so it is what was"
 COLD = {"temperature": 0}
 
 

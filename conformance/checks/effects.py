@@ -117,12 +117,13 @@ def sampling_varies(group: Group, terms: Terms) -> Findings:
     drawn = [_drawn(x, terms) for x in replies]
     across = [[one[index] for one in drawn if index in one] for index in dict.fromkeys(i for one in drawn for i in one)]
     within = [list(one.values()) for one in drawn]
+    pairs = [one for one in within if len(one) > 1]
     if not any(within):
         yield Unclear("the texts are empty, or one piece repeated, as they may be however they are drawn")
     elif max(map(len, across)) > 1 and all(map(constant, across)):
         yield _unvaried(across, "request after request", len(replies))
-    elif min(map(len, within)) > 1 and all(map(constant, within)):
-        yield _unvaried(within, "in all choices of each request", len(replies))
+    elif pairs and all(constant(texts(x).values()) for x in replies):
+        yield _unvaried(pairs, "in all choices of each request", len(pairs))
     else:
         yield Held()
 

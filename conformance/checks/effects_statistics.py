@@ -22,7 +22,7 @@ from conformance.model import Held, Unclear, Violation
 
 RISK: Final = 1e-6
 AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share
-REPEATED: Final = 4  # a word that comes so often is what a penalty is for
+REPEATED: Final = 6  # so often at the upper end no model is that sure of a word
 MARGIN: Final = 1.0  # a penalty of 2 overcomes this with room to spare
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
 
@@ -179,8 +179,9 @@ def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
 
 def _is_without_effect(low: Exchange, high: Exchange, terms: Terms) -> bool:
     """Whether a penalty at work would have changed this text, which is the same at both ends."""
-    # A presence penalty counts once; a model that is sure of itself may repeat a word all the same.
-    counts_up = "presence_penalty" not in {terms.get("parameter"), *terms.asked(high).body}
+    # Other penalties count once; a model that is sure of itself may repeat a word all the same.
+    others = {"presence_penalty", "repetition_penalty"}
+    counts_up = not others & {terms.get("parameter"), *terms.asked(high).body}
     if counts_up and any(_most_repeated(found.text) >= REPEATED for found in high.choices.values()):
         return True
     lists = [x.choices[0].logprobs or {} for x in (low, high) if 0 in x.choices]

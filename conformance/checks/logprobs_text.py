@@ -197,6 +197,6 @@ def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
     expected = told + (asked.n * (prompt or 0) if asked.echo else 0)
     longest = max((len(stop) for stop in asked.stops), default=0)
     ended = sum(choice.finish_reason != terms.length for choice, _ in found)
-    slack = ended * (AROUND + longest) + (AROUND * len(found) if asked.echo else 0)
+    slack = ended * (AROUND + longest) + (2 * AROUND * len(found) if asked.echo else 0)
     parts = f"{told} completion tokens" + (f" and {asked.n} × {prompt} prompt tokens" if asked.echo else "")
     yield expect(abs(listed - expected) <= slack, f"{listed} tokens have log probabilities", parts)

@@ -151,11 +151,20 @@ def _cumulative(choice: Choice) -> tuple[int, str]:
     return len(texts), ""
 
 
+def _may_grow(choice: Choice) -> bool:
+    """Whether the few parts of a choice leave it open that they grow; none can in a text that came in one."""
+    texts = [part.text for part in choice.parts if part.text]
+    return not texts or any(later.startswith(earlier) for earlier, later in pairwise(texts))
+
+
 @check(
     "stream",
     Scope.STREAM,
     due=_enough,
-    good=lambda: example(stream(*(completion(choice(text, finish=None)) for text in (" a", " a", " b", " b")))),
+    good=lambda: (
+        *example(stream(*(completion(choice(text, finish=None)) for text in (" a", " a", " b", " b")))),
+        *example(stream(completion(choice(" one, two,", finish=None)), completion(choice(" three, four")))),
+    ),
     bad=lambda: example(
         stream(*(completion(choice(text)) for text in (" one", " one two", " one two 3", " one two 3 4")))
     ),
@@ -174,5 +183,5 @@ def deltas_are_not_cumulative(x: Exchange, terms: Terms) -> Findings:
         if repeated:
             seen = f"choice {number} sends {show(repeated, 80)}, which begins with the text sent before"
             yield Violation(f"{seen}; expected only what is new", one.parts[-1].at)
-        elif parts >= 4:
+        elif parts >= 4 or (one.finish_reason and not _may_grow(one)):
             yield Held(one.at)

@@ -32,6 +32,7 @@ class Endings(StrEnum):
     NEVER = "never"
     SOMETIMES = "sometimes"
     OFTEN = "often"
+    AT_ONCE = "at once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class LanguageModel:
         """The logit of ending the text at this step; None where it cannot end here."""
         if self.endings is Endings.NEVER:
             return None
+        if self.endings is Endings.AT_ONCE:
+            return 40.0
         slack = max(0, step - self.rope) * 0.6 if roped else 0.0
         if self.endings is Endings.OFTEN:
             return 9.0 if _mix(topic, before, last + 7) % 3 == 0 else 2.0 + slack

@@ -109,7 +109,7 @@ def last_prompt_alone_is_answered(texts: list[Text], call: Call) -> list[Text]:
 @fault(
     Stage.REPLY,
     "choices_are_complete",
-    also=("bias_forces", "logprobs_are_finite", *MISSING, "stop"),
+    also=("bias_forces", "echo_of_zero_tokens", "logprobs_are_finite", *MISSING, "stop"),
     only=lambda call: several(call) and streaming(call),
     imitates="All parts of a stream had index 0.",
 )
@@ -172,7 +172,10 @@ def finish_of_later_choices_is_lost(documents: list[Json], call: Call) -> list[J
     Stage.REPLY,
     "choice_indices_are_unique",
     also=(
+        "bias_forces",
         "echo_adds_only_the_prompt",
+        "echo_of_zero_tokens",
+        "length_means_the_limit",
         "logprobs_are_finite",
         "longer_limit_extends",
         "stop",

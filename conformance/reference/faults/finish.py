@@ -31,7 +31,7 @@ def _stop(call: Call) -> str:
     Stage.REPLY,
     "every_choice_finishes",
     variants=("plain", "streamed", "sometimes"),
-    also=NEVER,
+    also=(*NEVER, "stop_that_never_matches"),
     imitates="Servers ended streams without a finish reason.",
 )
 def finish_reason_stays_null(documents: list[Json], call: Call) -> list[Json]:
@@ -103,6 +103,7 @@ def finish_reason_is_empty_in_the_middle(documents: list[Json], call: Call) -> l
     "finish_reason_is_settled",
     only=lambda call: call.streamed,
     also=(
+        "batch_is_singles",
         "effects",
         "length_uses_the_limit",
         "twin_finish_agrees",

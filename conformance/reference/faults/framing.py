@@ -129,8 +129,10 @@ def comment_is_sent_as_data(frames: list[bytes], call: Call) -> list[bytes]:
     also=(
         "choices_are_complete",
         "echo",
+        "every_choice_finishes",
         "json_is_valid",
         "length_means_the_limit",
+        "length_uses_the_limit",
         "logprobs",
         "relations",
         "stop_cuts_earliest",

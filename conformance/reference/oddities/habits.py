@@ -7,6 +7,7 @@ from conformance.reference.oddity import habit
 from conformance.reference.tokens import Tokenizer
 
 habit("texts_end_often", "The model likes to end its texts early.", model={"endings": Endings.OFTEN})
+habit("texts_end_at_once", "The model has nothing to say.", model={"endings": Endings.AT_ONCE})
 habit("texts_never_end", "The model never ends a text by itself.", model={"endings": Endings.NEVER})
 habit(
     "prompts_have_a_start_token",
@@ -15,6 +16,8 @@ habit(
 )
 habit("tokens_are_bytes", "The tokenizer has one token for each byte.", model={"tokenizer": Tokenizer(bytewise=True)})
 habit("context_is_short", "The model holds few tokens.", model={"context": 640})
+habit("context_is_tiny", "The model holds hardly more than a paragraph.", model={"context": 200})
+habit("context_is_endless", "There is no number of tokens that the model cannot hold.", model={"context": 10**12})
 habit("offsets_count_from_zero", "text_offset counts from the completion's first character.", offsets_from_zero=True)
 habit("first_echoed_logprob_is_zero", "An echoed prompt's first token has the log probability 0.", first_logprob=0.0)
 habit("one_more_alternative", "Each position lists one token more than was asked for.", one_more_alternative=True)
