@@ -34,14 +34,18 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
     for value in set(pool):
         below = pool.index(value)
         places[value] = 2 * below + pool.count(value) + 1  # twice the middle rank, to stay whole
-    ways: list[Counter[int]] = [Counter({0: 1})] + [Counter() for _ in second]
+    # For each number of ranks drawn, how many draws have which sum: the counts stand side by side in one whole number.
+    whole = comb(len(pool), len(second))
+    width = whole.bit_length()
+    ways = [1] + [0 for _ in second]
     for value in pool:
         for size in range(len(second), 0, -1):
-            for total, count in ways[size - 1].items():
-                ways[size][total + places[value]] += count
-    reached = sum(places[value] for value in second)
-    extreme = sum(count for total, count in ways[len(second)].items() if total >= reached)
-    return extreme / comb(len(pool), len(second))
+            ways[size] += ways[size - 1] << places[value] * width
+    extreme, rest = 0, ways[len(second)] >> sum(places[value] for value in second) * width
+    while rest:
+        extreme += rest & ((1 << width) - 1)
+        rest >>= width
+    return extreme / whole
 
 
 def at_most(successes: int, tries: int, chance: float) -> float:
