@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from conformance.budget import reported
 from conformance.catalogue import Scope, load
 from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge
@@ -18,7 +19,10 @@ from conformance.model import BROKEN, Contract, Ending, Membership, RequestCase,
 
 SHRINK: Final = "shrink"
 """The origin of requests that were made smaller."""
-_ACCEPT: Final = "accept"
+MOST_TOKENS: Final = 200
+MOST_BYTES: Final = 50_000
+_COMPARED: Final = frozenset({"accept", "refuse"})
+"""Kinds of groups in which one reply is judged beside a control that was accepted."""
 
 
 def traffic(exchanges: Iterable[Exchange], planned: Iterable[RequestCase] = ()) -> Traffic:
@@ -32,10 +36,10 @@ def traffic(exchanges: Iterable[Exchange], planned: Iterable[RequestCase] = ()) 
 def shrinkable(requirement: Requirement) -> bool:
     """Whether one reply shows a failure of this: alone, or beside a control that was accepted.
 
-    A relation between replies needs all of them, and an invalid request is one change on a small one already.
+    A relation between replies needs all of them.
     """
     check = load()[requirement.check]
-    return check.scope is not Scope.GROUP or check.group == _ACCEPT
+    return check.scope is not Scope.GROUP or (check.keyed and check.group in _COMPARED)
 
 
 def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
@@ -45,9 +49,16 @@ def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | No
 
 
 def fits(x: Exchange) -> bool:
-    """Whether a request can be made smaller: it has members, and its reply is read to an end that comes in time."""
+    """Whether a request can be made smaller: it has members, and its reply is read to an end, in time and not dear."""
     case = x.case
-    return isinstance(case.body, Mapping) and case.hang_up_after is None and not case.hostile and not slow(x)
+    whole = case.hang_up_after is None and not case.hostile and not slow(x)
+    return whole and isinstance(case.body, Mapping) and not _dear(x)
+
+
+def _dear(x: Exchange) -> bool:
+    """Whether the reply is too long to be asked for a dozen times more."""
+    told = reported(x.usage) if x.successful else None
+    return told.completion > MOST_TOKENS if told else len(x.content) > MOST_BYTES
 
 
 def size(case: RequestCase) -> tuple[int, int]:
@@ -62,36 +73,34 @@ def slow(x: Exchange) -> bool:
 
 
 def controls(original: Exchange, requirement: Requirement, exchanges: Iterable[Exchange]) -> tuple[Exchange, ...]:
-    """What a refused request was compared with."""
-    parts = [one for one in original.case.groups if one.kind == _ACCEPT and _speaks(one, requirement)]
-    beside = {(_ACCEPT, part.key, "control") for part in parts}
+    """What a request that was refused, or ought to have been, was compared with."""
+    kind = load()[requirement.check].group
+    keys = {one.key for one in original.case.groups if one.kind == kind and one.key.partition(" ")[0] == requirement.id}
+    beside = {(kind, key, "control") for key in keys} if kind in _COMPARED else set()
     return tuple(x for x in exchanges if any((m.kind, m.key, m.role) in beside for m in x.case.groups))
-
-
-def _speaks(part: Membership, requirement: Requirement) -> bool:
-    return part.key.partition(" ")[0] == requirement.id
 
 
 def shows(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> bool:
     """Whether a reply shows the failure as well; one that would, if it came again, does."""
-    if load()[requirement.check].scope is Scope.GROUP:
+    check = load()[requirement.check]
+    if check.scope is Scope.GROUP:
         if not beside:
             return False
-        key = f"{requirement.id} smaller"
-        members = [*(_as(one, key, "control") for one in beside), _as(x, key, "probe")]
+        group = check.group, f"{requirement.id} smaller"
+        members = [*(_as(one, *group, "control") for one in beside), _as(x, *group, "probe")]
     else:
         members = [x]
     found = judge(requirement, Traffic(members), contract)
     return found.outcome in BROKEN or bool(found.repeat)
 
 
-def _as(x: Exchange, key: str, role: str) -> Exchange:
-    case = replace(x.case, id=f"{role} {x.case.id}", repeats="", groups=(Membership(_ACCEPT, key, role),))
+def _as(x: Exchange, kind: str, key: str, role: str) -> Exchange:
+    case = replace(x.case, id=f"{role} {x.case.id}", repeats="", groups=(Membership(kind, key, role),))
     return Exchange(case, x.attempts)
 
 
 def probed(original: Exchange, beside: Iterable[Exchange]) -> Mapping[str, Any]:
-    """The members that make a refused request another one than its controls: what it was sent for."""
+    """The members that make a request another one than its controls: what it was sent for."""
     body = original.case.body
     others = [x.case.body for x in beside if isinstance(x.case.body, Mapping)]
     if not isinstance(body, Mapping):

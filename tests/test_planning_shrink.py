@@ -141,19 +141,30 @@ class TestRefusals:
         verdicts = [v for v in judge_all(CONTRACT, Traffic([alone])) if v.requirement.id == "request.n.accepts"]
         assert drive([alone], reply, verdicts=verdicts) == ([], {})
 
-    def test_an_invalid_request_that_is_let_in_stays_as_it_is(self):
-        key = "request.n.minimum n=0"
-        base = {"model": "m", "prompt": "One, two", "max_tokens": 5}
+    def let_in(self, base, broken, row):
+        key = f"{row} example"
         reply = refuses(lambda _: False)
         pair = [
             reply(case(base, Membership("refuse", key, "control"))),
-            reply(case({**base, "n": 0}, Membership("refuse", key, "probe"))),
+            reply(case({**base, **broken}, Membership("refuse", key, "probe"))),
         ]
-        verdicts = [v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == "request.n.minimum"]
+        verdicts = [v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == row]
         assert verdicts[0].outcome is Outcome.FAIL
         waves, found = drive(pair, reply, verdicts=verdicts)
-        assert waves == []
-        assert found["request.n.minimum"].body == {**base, "n": 0}
+        seen = [one for wave in waves for one in wave.cases]
+        assert {one.validity for one in seen} == {Validity.INVALID}
+        return seen, found[row]
+
+    def test_an_invalid_request_that_is_let_in_keeps_what_is_wrong_with_it(self):
+        base = {"model": "m", "prompt": "One, two", "max_tokens": 5, "temperature": 0}
+        seen, least = self.let_in(base, {"n": 0}, "request.n.minimum")
+        assert least.body == {"model": "m", "prompt": "a", "n": 0}
+        assert all(one.body["n"] == 0 for one in seen)
+
+    def test_members_that_exclude_each_other_stay_together(self):
+        base = {"model": "m", "prompt": "One, two", "max_tokens": 5, "echo": True, "n": 3}
+        _, least = self.let_in(base, {"best_of": 2}, "request.best_of.above-n")
+        assert least.body == {"model": "m", "prompt": "a", "n": 3, "best_of": 2}
 
 
 class TestARun:
@@ -217,6 +228,14 @@ class TestARun:
         verdicts = judge_all(CONTRACT, Traffic([late]))
         assert any(v.outcome is Outcome.FAIL for v in verdicts)
         assert list(shrinking(CONTRACT, verdicts, [late])) == []
+
+    def test_what_brought_a_long_reply_is_not_asked_for_again_and_again(self):
+        usage = {"prompt_tokens": 4, "completion_tokens": 5_000, "total_tokens": 99}
+        long = Exchange(case(WIDE), plain(completion(choice(" 4, 5"), usage=usage)).attempts)
+        assert not fits(long)
+        silent = plain(completion(choice(" 4, 5" * 20_000), usage=None))
+        assert not fits(Exchange(case(WIDE), silent.attempts))
+        assert fits(self.echoes(case(WIDE)))
 
     def test_verdicts_rest_on_nothing_that_was_made_smaller(self):
         wide, smaller = self.echoes(case(WIDE)), self.echoes(case(WIDE, origin="shrink"))

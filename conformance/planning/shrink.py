@@ -1,6 +1,6 @@
 """A failing request made smaller: members dropped, values simplified, as long as the failure still shows.
 
-Only failures that one reply shows are shrunk. An invalid request is minimal by construction, and a relation between
+Only failures that one reply shows are shrunk, where need be beside a control that was accepted. A relation between
 replies is told by the requests that stand in it.
 """
 
