@@ -112,10 +112,26 @@ class TestBans:
         told = {role: body.get("logit_bias") for role, body in bans}
         assert told == {"without": None, "forced": {"42": 100}, "with": {"42": -100}}
 
-    def test_without_a_spelling_nothing_is_claimed(self):
-        roles = {part.role for wave in journey("openai", profile="full") for case in wave.cases for part in case.groups
-                 if part.kind == "ban"}  # fmt: skip
-        assert roles == {"without"}
+    def test_without_a_spelling_one_of_two_forced_tokens_is_banned(self):
+        told = [(part.role, case.body.get("logit_bias")) for wave in journey("openai", profile="full")
+                for case in wave.cases for part in case.groups if part.kind == "ban"]  # fmt: skip
+        assert told == [
+            ("without", None),
+            ("forced", {"100": 100, "300": 100}),
+            ("with", {"100": -100, "300": 100}),
+            ("forced", {"300": 100, "100": 100}),
+            ("with", {"300": -100, "100": 100}),
+        ]
+
+    def test_a_part_of_a_character_is_not_banned(self):
+        def in_parts(case):
+            if case.validity is Validity.INVALID or not isinstance(case.body, dict) or isinstance(case.body.get("prompt"), list):
+                return self.spelling(case)
+            return plain(completion(choice(" a\ufffd", logprobs=logprobs([" a", "<42>"]))), case.content)
+
+        banned = {token for wave in journey("openai", in_parts, "full") for case in wave.cases for part in case.groups
+                  if part.kind == "ban" and part.role == "with" for token in case.body["logit_bias"]}  # fmt: skip
+        assert banned == {"100", "300"}
 
 
 class TestSharing:

@@ -84,7 +84,8 @@ def _arms(
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
         told = {**ground, name: value, **({"n": many} if many > 1 else {})}
-        body = scene.body(told, {"logprobs": 1} if scene.has("logprobs") else {})
+        # the alternatives tell what a penalty had to overcome
+        body = scene.body(told, {"logprobs": most_logprobs(scene)} if scene.has("logprobs") else {})
         if scene.barred(body) or scene.validity_of(body) is Validity.INVALID:
             return
         for number in range(-(-replies // many)):

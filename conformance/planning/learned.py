@@ -45,6 +45,8 @@ def lessons(scene: Scene) -> Iterator[Bundle]:
         found = _natural(free, table)
         if found is not None:
             yield Bundle("learned", 1, _ban(scene, found))
+        elif scene.full:
+            yield from _pairs(scene)
     if scene.full:
         yield from _filled(scene)
 
@@ -125,13 +127,25 @@ def _ban(scene: Scene, token: int) -> tuple[RequestCase, ...]:
     )
 
 
+def _pairs(scene: Scene) -> Iterator[Bundle]:
+    """Two tokens are forced, then one of them banned: the other is left. For tokens whose ids no table tells."""
+    for banned, other in (("100", "300"), ("300", "100")):
+        both, one = (scene.body({"logit_bias": {banned: bias, other: 100}}) for bias in (100, -100))
+        sides = zip(("forced", "with"), (both, one), strict=True)
+        cases = tuple(scene.case("relation", body, part("ban", f"{banned} pair", role)) for role, body in sides)
+        yield Bundle("learned", 3, cases)
+
+
 def _natural(free: Exchange | None, table: Exchange | None) -> int | None:
     """The id of a token of the free text, by its spelling in the table."""
     told = _tokens(free) if free else []
     spelled = _tokens(table)[-TABLE - 1 : -1] if table else []  # the last one was generated, a BOS may lead
     if len(spelled) < TABLE:
         return None
-    return next((spelled.index(token) for token in told if token.strip() and spelled.count(token) == 1), None)
+    text = free.choices[0].text if free and 0 in free.choices else ""
+    # a token that is a part of a character is spelled as bytes, and shows nothing when it is forced
+    whole = (token for token in told if token.strip() and token in text)
+    return next((spelled.index(token) for token in whole if spelled.count(token) == 1), None)
 
 
 def _tokens(x: Exchange) -> list[str]:

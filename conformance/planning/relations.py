@@ -29,6 +29,8 @@ from conformance.planning.values import specimens
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000
+SEEDS: Final = (1, 257, 65537)  # alike in their lowest bits, which must not be all that counts
+A_DOCUMENT: Final = 64  # tokens in which a small JSON text may end
 Patch = Mapping[str, Any]
 Setting = tuple[str, Patch]
 Build = Callable[[Scene, str, Patch], Iterator[Bundle]]
@@ -123,7 +125,7 @@ def _vary(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         cases = [scene.case("relation", scene.body(drawn), part("vary", name, "draw")) for _ in range(2)]
         yield Bundle("values", 3, tuple(cases), (0, 1))
     if scene.full and scene.has("seed"):
-        bodies = [scene.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in (1, 2, 3)]
+        bodies = [scene.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in SEEDS]
         cases = [scene.case("relation", body, part("vary", f"seeds {name}", "draw")) for body in bodies]
         yield Bundle("values", 4, tuple(cases))
 
@@ -249,7 +251,7 @@ def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         return
     for one in specimens(scene.contract, "response_format"):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
-        patch = {**setting, **one.patch, **({"max_tokens": LONG} if scene.has("max_tokens") else {})}
+        patch = {**setting, **one.patch, **({"max_tokens": A_DOCUMENT} if scene.has("max_tokens") else {})}
         if wanted in {"json_object", "json_schema"} and _fine(scene, patch):
             probe = scene.case("relation", scene.body(patch), part("json", f"{one.label} {name}", "probe"))
             yield Bundle("values", 3, (probe,))
@@ -297,11 +299,16 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     ),
     "batch": (
         {**USAGE.patch, **TEXTS.patch},
-        frozenset({"twin", "never", "logprobs", "echo", "many", "prefix", "force"}),
+        frozenset({"twin", "never", "logprobs", "echo", "many", "prefix", "force", "seed"}),
     ),
     "echoed": (
         {"echo": True, "logprobs": 1, "prompt": UNICODE},
         frozenset({"twin", "never", "many", "prefix", "force"}),
+    ),
+    # rewarded repetition changes any text, so that penalties which get lost on one way show
+    "rewarded": (
+        {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * LONG},
+        frozenset({"twin", "batch", "many", "echo"}),
     ),
     "ids": (
         {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, **STREAM.patch},
