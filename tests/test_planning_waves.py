@@ -15,6 +15,8 @@ from conformance.asked import Asked
 from conformance.budget import PROFILES, Budget, worst_case
 from conformance.examples import error
 from conformance.model import Credential, Validity
+from conformance.planning.arrays import coverage
+from conformance.planning.dimensions import dimensions
 from conformance.planning.profiles import plannable
 from conformance.planning.serving import Serving, must
 
@@ -76,6 +78,15 @@ class TestReach:
         found = plan(provider, "full").coverage(3)
         assert (found.met, found.missed) == (found.of, ())
         assert found.of > 5000
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_full_meets_all_triples_where_there_is_text(self, provider):
+        found = plan(provider, "full")
+        valid = bodies(case for case in found.cases if case.validity is not Validity.INVALID)
+        scene = replace(found.scene, known=found.known)
+        places = [one for one in dimensions(scene) if one.name != "max_tokens"]
+        reached = coverage(scene, places, [body for body in valid if body.get("max_tokens") != 0], 3)
+        assert (reached.met, reached.missed) == (reached.of, ())
 
     def test_coverage_counts_what_was_answered_only(self):
         found = answered(journey("openai"))

@@ -34,15 +34,17 @@ class Coverage:
         return self.met / self.of if self.of else 1.0
 
 
-def rows(scene: Scene, found: Sequence[Dimension], strength: int, begun: Iterable[Row] = ()) -> list[Row]:
+def rows(
+    scene: Scene, found: Sequence[Dimension], strength: int, begun: Iterable[Row] = (), without: Iterable[Banned] = ()
+) -> list[Row]:
     """Rows in which every allowed combination of `strength` levels occurs, less what the rows `begun` already hold.
 
-    A row names a level by its place in its dimension.
+    A row names a level by its place in its dimension. `without` are combinations that are left to other rows.
     """
     if len(found) < strength:
         return [tuple(row) for row in product(*(range(len(one.levels)) for one in found))] if found else []
     sizes = tuple(len(one.levels) for one in found)
-    banned = tuple(sorted(_banned(scene, found)))
+    banned = tuple(sorted({*_banned(scene, found), *without}))
     return [*_array(sizes, strength, banned, tuple(begun))]
 
 

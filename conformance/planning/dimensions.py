@@ -89,6 +89,35 @@ def streaming(scene: Scene) -> Mapping[str, Any]:
     return (USAGE if scene.has("stream_options") else STREAM).patch
 
 
+def way(scene: Scene, name: str) -> Mapping[str, Any]:
+    """The channel on which `gate`, which cannot have both, looks at the effect of a parameter.
+
+    Streams are written by code of their own, and what they forget is forgotten there: most effects are looked at in a
+    stream and told from a plain reply, so that one request shows both what is never done and what streams leave out.
+    """
+    return streaming(scene) if not scene.full and name in STREAMED and scene.has("stream") else {}
+
+
+STREAMED: Final = frozenset(
+    {"echo", "suffix", "prompt", "stop", "logit_bias", "top_p", "response_format", "max_tokens", "min_p"}
+)
+
+
+def fitting(scene: Scene, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """As much of a patch as the contract and the target allow together, the first members first."""
+    kept: dict[str, Any] = {}
+    for name, value in patch.items():
+        body = scene.body(kept, {name: value})
+        if scene.has(name) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
+            kept[name] = value
+    return kept
+
+
+def rich(scene: Scene) -> Mapping[str, Any]:
+    """What goes along in `gate` where a text is cut or lengthened: choices and log probabilities, which must follow."""
+    return {} if scene.full else fitting(scene, {"n": 2, "logprobs": 1})
+
+
 def shown(scene: Scene, name: str) -> Any:
     """The first value of a parameter besides the base's: what wave 0 tries, so that relations share the request."""
     found = next((one for one in dimensions(scene) if one.name == name), None)
@@ -112,7 +141,9 @@ def _n(scene: Scene, name: str) -> Iterator[Level]:
 
 
 def _best_of(scene: Scene, name: str) -> Iterator[Level]:
-    yield from _listed(name, ABSENT, 3)
+    yield from _listed(
+        name, ABSENT, 4 if scene.full else 3
+    )  # above any n of the rows, so that there is something to choose
 
 
 def _flag(scene: Scene, name: str) -> Iterator[Level]:
@@ -235,5 +266,5 @@ _KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
 
 __all__ = [
     "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
-    "far_ends", "likely", "most_logprobs", "shown", "streaming",
+    "far_ends", "fitting", "likely", "most_logprobs", "rich", "shown", "streaming", "way",
 ]  # fmt: skip

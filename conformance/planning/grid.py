@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.model import RequestCase
-from conformance.planning.arrays import Row, body_of, row_of, rows
+from conformance.planning.arrays import Banned, Row, body_of, row_of, rows
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import Dimension, dimensions
+from conformance.planning.dimensions import ABSENT, Dimension, dimensions
 from conformance.planning.scene import Scene, part, rename
 from conformance.planning.singles import accepts, singles
 from conformance.strictjson import dumps
@@ -25,13 +25,18 @@ def grid(scene: Scene) -> Iterator[Bundle]:
         yield from _gate(scene, found, rows(scene, found, 2, shown))
         return
     # pairs of everything but the channel, on both channels: each triple with the channel is met twice over, as twins
-    twins = list(_twins(scene, found))
+    mute = _mute(found)
+    twins = list(_twins(scene, found, mute))
     for place, (plain, streamed) in enumerate(twins):
         pair = ((plain, "plain"), (streamed, "stream"))
         cases = [case for row, role in pair for case in _row(scene, found, row, (f"row {place}", role))]
         yield Bundle("rows", 3, tuple(cases))
+    # what shows in text alone must meet where there is text: rows without any are rows of their own
     begun = [row for pair in twins for row in pair]
-    for row in rows(scene, found, 3, begun):
+    begun += rows(scene, found, 3, begun, mute)
+    begun += _silent(scene, found, mute)
+    begun += rows(scene, found, 3, begun) if mute else []
+    for row in begun[2 * len(twins) :]:
         yield Bundle("rows", 3, tuple(_row(scene, found, row)))
 
 
@@ -86,7 +91,27 @@ def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
 
-def _twins(scene: Scene, found: Sequence[Dimension]) -> Iterator[tuple[Row, Row]]:
+def _mute(found: Sequence[Dimension]) -> list[Banned]:
+    """The levels at which nothing is generated."""
+    return [
+        ((place, level),)
+        for place, one in enumerate(found)
+        for level, told in enumerate(one.levels)
+        if one.name == "max_tokens" and told.value == 0 and told.value is not ABSENT
+    ]
+
+
+def _silent(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> Iterator[Row]:
+    """Rows of all pairs with nothing generated."""
+    for ((fixed, level),) in mute:
+        free = [place for place in range(len(found)) if place != fixed]
+        for short in rows(scene, [found[place] for place in free], 2):
+            row = (*short[:fixed], level, *short[fixed:])
+            if not scene.barred(body_of(scene, found, row)):
+                yield row
+
+
+def _twins(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> Iterator[tuple[Row, Row]]:
     """Rows of all pairs at the base's temperature, each plain and with a stream that reports usage."""
     names = [one.name for one in found]
     if "channel" not in names or not scene.greedy:
@@ -97,7 +122,8 @@ def _twins(scene: Scene, found: Sequence[Dimension]) -> Iterator[tuple[Row, Row]
     if not streams:
         return
     free = [place for place in range(len(found)) if place not in fixed]
-    for number, short in enumerate(rows(scene, [found[place] for place in free], 2)):
+    silent = [((free.index(place), level),) for ((place, level),) in mute]
+    for number, short in enumerate(rows(scene, [found[place] for place in free], 2, (), silent)):
         whole = [0] * len(found)
         for place, level in zip(free, short, strict=True):
             whole[place] = level

@@ -15,7 +15,7 @@ _CONTEXT: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8}
 _NO_VERDICT: Final = frozenset({401, 403, 408, 429})
 _WORD: Final = re.compile(r"[a-z][a-z_]*")
 OWED: Final = frozenset({"model", "prompt", "max_tokens", "temperature", "stream", "stream_options"})
-FEW: Final = 4  # into so many companies what was refused together is split
+FEW: Final = 4
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Known:
         else:
             if _members(row, x.case.body, control).keys() & self.named:
                 # whose fault it was said to be, it was: the others are likely to be taken, all in one company
-                self.company.update({one: FEW * size for one, size in self.company.items()})
+                self.company.update({one: 2 * size for one, size in self.company.items()})
             self.refused[label] = {**self.refused.get(label, {}), **_members(row, x.case.body, control)}
 
     def _part(self, label: str, body: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.exchange import Exchange
 from conformance.model import RequestCase, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, streaming
+from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, rich, streaming
 from conformance.planning.scene import LONG, Scene, part
 from conformance.strictjson import dumps
 
@@ -27,7 +27,8 @@ def foundations(scene: Scene) -> Iterator[Bundle]:
             groups = [part("cut", f"{name} {setting[0]}", "without") for name in ("inside", "earliest")]
             cuts = [case for bundle in _cuts(scene, *setting, 1, ASSUMED) for case in bundle.cases]
             first = scene.case("relation", _long(scene, setting[1]), *groups)
-            yield Bundle("values", rank, (first,), then=Bundle("learned", rank, tuple(cuts)))
+            wave = "rows" if rich(scene) else "values"  # what combines values waits until each was tried
+            yield Bundle(wave, rank, (first,), then=Bundle("learned", rank, tuple(cuts)))
     if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs", "echo"):
         free = scene.case("relation", _free(scene), part("ban", "natural", "without"))
         then = Bundle("learned", 3, _ban(scene, ASSUMED_ID))
@@ -52,7 +53,7 @@ def lessons(scene: Scene) -> Iterator[Bundle]:
 
 
 def _cut_settings(scene: Scene) -> Iterator[tuple[int, tuple[str, Patch]]]:
-    yield 2, ("plain", {})
+    yield 2, ("plain", rich(scene))
     if not scene.full:
         return
     for name, patch in (

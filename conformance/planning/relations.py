@@ -21,8 +21,11 @@ from conformance.planning.dimensions import (
     TEXTS,
     UNICODE,
     USAGE,
+    fitting,
+    rich,
     shown,
     streaming,
+    way,
 )
 from conformance.planning.scene import LONG, PROMPT, Scene, part
 from conformance.planning.values import specimens
@@ -44,7 +47,14 @@ def relations(scene: Scene) -> Iterator[Bundle]:
             if fits and kind in scene.kinds and (scene.greedy or kind in WITHOUT_COLD):
                 for bundle in build(scene, name, setting):
                     # settings combine values, so they wait until each value was tried alone
-                    yield replace(bundle, wave="rows", rank=bundle.rank + 2) if place else bundle
+                    waits = place or (not scene.full and any(_combines(scene, case.body) for case in bundle.cases))
+                    yield replace(bundle, wave="rows", rank=bundle.rank + 2 * bool(place)) if waits else bundle
+
+
+def _combines(scene: Scene, body: Any) -> bool:
+    """Whether a request has several values that wave 0 tries one by one."""
+    told = {name for name in body if body[name] is not None and body[name] != scene.base.get(name)}
+    return len(told - {"stream", "stream_options", "max_tokens"}) > 1
 
 
 def _settings(scene: Scene) -> list[Setting]:
@@ -79,9 +89,9 @@ def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         return
     settings = [(name, setting)]
     if not scene.full and name == "plain":
-        # one twin of two choices whose text surely has characters of several bytes, one with log probabilities
-        rich = {"prompt": UNICODE, "echo": True, "n": 2}
-        settings += [("unicode", {key: value for key, value in rich.items() if scene.has(key)})]
+        # one twin with all that has to arrive in the right place, and characters of several bytes; one with less
+        whole = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": LONG}
+        settings += [("unicode", fitting(scene, whole))]
         settings += [("logprobs", {"logprobs": shown(scene, "logprobs")})] if scene.has("logprobs") else []
     for key, patch in settings:
         plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}
@@ -109,8 +119,9 @@ def _repeat(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 def _seed(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("seed", "temperature"):
-        body = scene.body(setting, {"seed": 20261, "temperature": 1})
-        if _fine(scene, setting, {"seed": 20261, "temperature": 1}):
+        seeded = {**setting, "seed": 20261, "temperature": 1, **({} if scene.full else fitting(scene, {"n": 2}))}
+        body = scene.body(seeded)
+        if _fine(scene, seeded):
             cases = [scene.case("relation", body, part("seed", name, role)) for role in ("first", "second")]
             yield Bundle("values", 3, tuple(cases), (0, 1))
 
@@ -165,7 +176,8 @@ def _batch(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     prompts: tuple[Any, ...] = (PROMPT, UNICODE)
     if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
         prompts = tuple(setting["prompt"])
-    patches = [{**setting, "prompt": list(prompts)}, *({**setting, "prompt": prompt} for prompt in prompts)]
+    whole = {**setting, "prompt": list(prompts), **_way(scene, "prompt", setting)}
+    patches = [whole, *({**setting, "prompt": prompt} for prompt in prompts)]
     roles = ("batch", *(f"single-{place}" for place in range(len(prompts))))
     if all(_fine(scene, patch) for patch in patches):
         cases = [
@@ -188,7 +200,7 @@ def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         inert["x_unknown_field"] = "ignored"
     for key, value in inert.items():
         if (scene.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
-            patch = {**setting, key: value}
+            patch = {**setting, key: value, **_way(scene, key, setting)}
             rank = 3 if key == "stop" else 4
             yield from _two(scene, "never", f"{key} {name}", ("without", "with"), setting, patch, rank=rank)
 
@@ -206,14 +218,16 @@ def _many(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 def _prefix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("max_tokens"):
-        short = {**setting, "max_tokens": 3}
-        yield from _two(scene, "prefix", name, ("short", "long"), short, {**setting, "max_tokens": LONG})
+        more = {**rich(scene), **setting}
+        short = {**more, "max_tokens": 3, **_way(scene, "max_tokens", setting)}
+        yield from _two(scene, "prefix", name, ("short", "long"), short, {**more, "max_tokens": LONG})
 
 
 def _echo(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("echo"):
         without = {**setting, "echo": ABSENT}
-        yield from _two(scene, "echo", name, ("without", "with"), without, {**setting, "echo": True})
+        echoed = {**setting, "echo": True, **_way(scene, "echo", setting)}
+        yield from _two(scene, "echo", name, ("without", "with"), without, echoed)
 
 
 def _narrow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -221,19 +235,20 @@ def _narrow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
         found = scene.number(parameter, *values) if scene.has(parameter, "temperature") else None
         if found is not None and found in values:
-            narrow = {**setting, "temperature": 1, parameter: found}
+            narrow = {**setting, "temperature": 1, parameter: found, **_way(scene, parameter, setting)}
             yield from _two(scene, "narrow", f"{parameter} {name}", ("greedy", "narrow"), setting, narrow)
 
 
 def _suffix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("suffix"):
-        asked = {**setting, "suffix": " and so on."}
+        asked = {**setting, "suffix": " and so on.", **_way(scene, "suffix", setting)}
         yield from _two(scene, "suffix", name, ("without", "with"), setting, asked)
 
 
 def _force(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if scene.has("logit_bias"):
-        forced = {**setting, "logit_bias": {"100": 100}}
+        more = {} if scene.full else fitting(scene, {"n": 2})
+        forced = {**setting, "logit_bias": {"100": 100}, **more, **_way(scene, "logit_bias", setting)}
         yield from _two(scene, "force", f"100 {name}", ("without", "with"), setting, forced, rank=2)
 
 
@@ -249,12 +264,17 @@ def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if not scene.has("response_format"):
         return
-    for one in specimens(scene.contract, "response_format"):
+    for place, one in enumerate(specimens(scene.contract, "response_format")):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
-        patch = {**setting, **one.patch, **({"max_tokens": A_DOCUMENT} if scene.has("max_tokens") else {})}
+        streamed = {} if place % 2 else _way(scene, "response_format", setting)
+        patch = {**setting, **one.patch, **({"max_tokens": A_DOCUMENT} if scene.has("max_tokens") else {}), **streamed}
         if wanted in {"json_object", "json_schema"} and _fine(scene, patch):
             probe = scene.case("relation", scene.body(patch), part("json", f"{one.label} {name}", "probe"))
             yield Bundle("values", 3, (probe,))
+
+
+def _way(scene: Scene, name: str, setting: Patch) -> Patch:
+    return {} if "stream" in setting else way(scene, name)
 
 
 def _tier(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:

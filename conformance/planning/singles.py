@@ -9,7 +9,7 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Limit, Membership, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends
+from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends, way
 from conformance.planning.edges import ends, open_ends
 from conformance.planning.known import FEW
 from conformance.planning.scene import Scene, part
@@ -24,6 +24,7 @@ MULTIPLY: Final = frozenset({"n", "best_of"})
 LAST: Final = 9
 TOGETHER: Final = frozenset({"row", "relation"})  # cases of which a refusal speaks of a combination
 MOST_CLEARED: Final = 2
+CROWD: Final = 8
 
 
 def first(scene: Scene) -> Iterator[Bundle]:
@@ -59,7 +60,8 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     yield Bundle("values", 0, (scene.case("base", scene.base, *shared),))
     for one in found:
         wanted = [value for value in one.levels[1:] if one.name in SHOWN and value.label not in LATER]
-        yield from (alone(scene, value, rank=4 if one.name in SAFE else 1) for value in wanted[:1])
+        streamed = way(scene, one.name) if one.name not in SAFE else {}
+        yield from (alone(scene, value, rank=4 if one.name in SAFE else 1, way=streamed) for value in wanted[:1])
     if scene.validity_of(scene.base) is not Validity.VALID:
         # where temperature 0 is left open, what nothing else shows is asked for without it
         last = [value for one in found for value in one.levels[1:] if scene.standing(value.patch) is Validity.VALID]
@@ -73,7 +75,8 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     wide = [one.name for one in found if one.name not in SHOWN - MULTIPLY | {"temperature", "seed"}]
     far = [value for name in wide for value in far_ends(scene, name)[name in MULTIPLY :] if value.label not in tried]
     for bundle in _companies(scene, far, "values", 1):
-        yield bundle if len(bundle.cases[1].groups) > 1 else replace(bundle, rank=3)
+        many = MULTIPLY & {one.key.split(".")[1] for one in bundle.cases[1].groups}
+        yield bundle if many or len(bundle.cases[1].groups) > 1 else replace(bundle, rank=3)
     alike = [value for value in _nulls(scene) if value.patch.keys() & {"prompt", "temperature"}]
     kept = [value for value in _nulls(scene) if value.patch.keys() & {"max_tokens"}]
     for some in (alike, kept, [value for value in _nulls(scene) if value not in (*alike, *kept)]):
@@ -137,19 +140,27 @@ def suspects(scene: Scene) -> Iterator[Bundle]:
     found += [level(name, None) for name in scene.contract.parameters]
     doubted = list({one.label: one for one in found if one.label in scene.known.suspect}.values())
     tried = scene.known.replies
-    told = [
-        one
-        for one in doubted
-        if one.patch.keys() & scene.known.named and dumps({**scene.bare, **one.patch}).encode() not in tried
-    ]
-    sizes = [scene.known.company.get(one.label, 1) for one in doubted]
-    size = 1 if told else max(1, -(-min(sizes, default=1) // FEW))
-    wanted = told or doubted
-    for start in range(0, len(wanted), size):
-        for bundle in _companies(scene, wanted[start : start + size], "alone", 1, scene.bare):
+    told = [one for one in doubted if one.patch.keys() & scene.known.named and _on_the_bare(scene, one) not in tried]
+    size_of = {one.label: _halved(scene, scene.known.company.get(one.label, 1)) for one in doubted}
+    single = told or [one for one in doubted if size_of[one.label] <= 1]
+    rest = [] if told else [one for one in doubted if size_of[one.label] > 1]
+    size = min((size_of[one.label] for one in rest), default=1)
+    several = [rest[start : start + size] for start in range(0, len(rest), size)]
+    for company in (*([one] for one in single), *several):
+        for bundle in _companies(scene, company, "alone", 1, scene.bare):
             # its control need not go out more than once: the group has the base as well
             sent = bundle.cases[0].content in tried
             yield replace(bundle, cases=bundle.cases[1:]) if sent else bundle
+
+
+def _halved(scene: Scene, size: int) -> int:
+    """How many values go together next: half as many, or one where they are few or most of them seem to be guilty."""
+    return -(-size // 2) if size > CROWD and len(scene.known.refused) < FEW else 1
+
+
+def _on_the_bare(scene: Scene, one: Level) -> bytes:
+    body = {name: value for name, value in {**scene.bare, **one.patch}.items() if value is not ABSENT}
+    return dumps(body).encode()
 
 
 def cleared(scene: Scene) -> Iterator[Bundle]:
@@ -186,12 +197,13 @@ def alone(
     wave: str = "values",
     origin: str = "value",
     control: Mapping[str, Any] | None = None,
+    way: Mapping[str, Any] | None = None,
 ) -> Bundle:
     """A value with its control, which differs in it only."""
     base = dict(scene.base if control is None else control)
     if _multiplies(value) and "max_tokens" in base:
         base["max_tokens"] = 1
-    body = {name: one for name, one in {**base, **value.patch}.items() if one is not ABSENT}
+    body = {name: one for name, one in {**base, **value.patch, **(way or {})}.items() if one is not ABSENT}
     if scene.standing(value.patch) is not Validity.VALID:
         groups = [part("observe", f"{row} {value.label}", "probe") for row in rows_of(scene, value.patch)]
         return Bundle(wave, rank, (scene.case("base", base), scene.case(origin, body, *groups)))
