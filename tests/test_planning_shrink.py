@@ -81,6 +81,12 @@ class TestOneFailure:
         assert {"echo", "n"} <= smaller.body.keys()
         assert len(smaller.body) < len(WIDE)
 
+    def test_a_prompt_of_any_form_is_cut_to_one_letter_where_it_does_not_matter(self):
+        for prompt in ("One, two", ["One", "two"], [100, 101], [[100], [101]]):
+            assert search({**WIDE, "prompt": prompt}, lambda body: "echo" in body)[0].body["prompt"] == "a"
+            kept = search({**WIDE, "prompt": prompt}, lambda body: type(body["prompt"]) is type(WIDE["prompt"]))[0]
+            assert isinstance(kept.body["prompt"], type(prompt))
+
     def test_values_become_simpler(self):
         smaller, _ = search({"model": "m", "prompt": "a long prompt"}, lambda _: True)
         assert smaller.body == {"model": "m", "prompt": "a"}

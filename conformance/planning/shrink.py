@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.exchange import Exchange
-from conformance.minimal import SHRINK, blamed, controls, fits, probed, shows, shrinkable, slow
+from conformance.minimal import SHRINK, SIMPLEST, blamed, controls, fits, probed, shows, shrinkable, slow
 from conformance.model import BROKEN, Contract, Outcome, RequestCase, Requirement, Validity, Verdict, Wave
 from conformance.planning.scene import Scene, identity
 
@@ -126,6 +126,8 @@ def _kept(contract: Contract) -> frozenset[str]:
 def _smaller(body: Body, kept: frozenset[str], fixed: frozenset[str]) -> Iterator[Body]:
     """Bodies one step smaller, the boldest steps first."""
     optional = [name for name in body if name not in kept]
+    if "prompt" in body.keys() - fixed:  # it seldom matters, and everything after is easier to read
+        yield {**body, "prompt": SIMPLEST}
     size = len(optional)
     while size > 0:
         for start in range(0, len(optional), size):
@@ -140,7 +142,7 @@ def _smaller(body: Body, kept: frozenset[str], fixed: frozenset[str]) -> Iterato
 def _simpler(value: Any) -> Iterator[Any]:
     """Simpler values of the same shape."""
     if isinstance(value, str) and len(value) > 1:
-        yield from dict.fromkeys(("a", value[: len(value) // 2], value[len(value) // 2 :]))
+        yield from dict.fromkeys((SIMPLEST, value[: len(value) // 2], value[len(value) // 2 :]))
     elif isinstance(value, list) and len(value) > 1:
         yield from (value[:1], value[: len(value) // 2])
     elif isinstance(value, list) and value and isinstance(value[0], (str, list)):
