@@ -34,6 +34,13 @@ def is_text(value: str) -> bool:
     return REPLACEMENT not in value and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
+def lengths(text: str) -> frozenset[int]:
+    """How long a text is: in characters, UTF-16 units or bytes, as it is or as tokenizers normalise it."""
+    forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD"))}
+    sizes = (size for one in forms for size in (len(one), len(one.encode("utf-16-le")) // 2, len(one.encode())))
+    return frozenset(sizes)
+
+
 def echoed(text: str, prompt: str) -> int | None:
     """How many characters of `text` are the prompt that it begins with; None where it does not begin with it."""
     opening = _OPENING.match(text)

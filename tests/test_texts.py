@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.texts import covers, echoed, ends_inside_a_token, is_lossy_copy, is_plain, spells, unit
+from conformance.texts import (
+    covers,
+    echoed,
+    ends_inside_a_token,
+    is_lossy_copy,
+    is_plain,
+    lengths,
+    loops,
+    same_but_for_a_space,
+    spells,
+    unit,
+)
 
 CAT = "\U0001f431"
 
@@ -132,3 +143,23 @@ def test_the_rest_of_a_token_is_short_and_has_no_space():
     assert ends_inside_a_token("s")
     assert not ends_inside_a_token(" and")
     assert not ends_inside_a_token("x" * 13)
+
+
+def test_a_text_is_as_long_as_somebody_may_count_it():
+    assert lengths("abc") == {3}
+    assert lengths("é🌲") == {2, 3, 4, 6, 7}, "characters, UTF-16 units and bytes, composed and decomposed"
+
+
+def test_a_loop_is_told_from_prose():
+    assert loops(" the of the of the")
+    assert loops("aaaa")
+    assert not loops(" one two three")
+    assert not loops("")
+    assert not loops("a")
+
+
+def test_a_space_at_the_start_makes_no_other_text():
+    assert same_but_for_a_space(" a b", "a b")
+    assert same_but_for_a_space("a", "a")
+    assert not same_but_for_a_space(" a b", " ab")
+    assert not same_but_for_a_space("  a", "a")

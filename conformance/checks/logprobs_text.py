@@ -21,7 +21,7 @@ from conformance.checks.logprobs import (
 from conformance.examples import choice, completion, example, logprobs, plain, usage
 from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Violation
-from conformance.texts import echoed, is_plain, is_special, spells
+from conformance.texts import echoed, is_plain, is_special, is_text, lengths, spells
 
 AROUND = 1  # a token that opens or ends a text may be counted and not listed, or listed and not counted
 
@@ -122,9 +122,9 @@ def _misplaced(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:
 
 def _starts_elsewhere(asked: Asked, found: Choice, offsets: Sequence[Any]) -> str:
     prompt = prompt_of(asked, found.index)
-    if not isinstance(prompt, str) or not prompt.isascii() or (asked.echo and not echo_of(asked, found)):
+    if not isinstance(prompt, str) or not is_text(prompt) or (asked.echo and not echo_of(asked, found)):
         return ""
-    starts = {0} if asked.echo else {0, len(prompt)}
+    starts = {0} if asked.echo else {0, *lengths(prompt)}
     if offsets[0] in starts:
         return ""
     return f"text_offset begins at {offsets[0]}; expected {' or '.join(map(str, sorted(starts)))}"
