@@ -1,0 +1,125 @@
+"""What a plan remembers changes nothing but the time that it takes."""
+
+import pytest
+from planned import PROVIDERS, answered, contract, drawn, obedient, refusing
+
+from conformance import planning
+from conformance.planning.bundle import ORDER, Bundle
+from conformance.planning.journey import ONLY, PARTS, Journey, bundles
+from conformance.planning.known import Known
+from conformance.planning.remembered import KEPT, Remembered, Seen
+from conformance.planning.scene import Scene
+
+
+class Forgetful(Remembered):
+    def of(self, part, scene, *more):
+        return tuple(part(scene, *more))
+
+    def choice(self, made, *_):
+        return made()
+
+
+def journey(provider, answer, remembered, profile="gate"):
+    scene = planning.setting(contract(provider), "m", profile, has_key=True)
+    plan = Journey(scene, drawn(provider, profile), remembered=remembered).waves()
+    waves = [next(plan)]
+    while True:
+        try:
+            waves.append(plan.send(answered(waves[-1:], answer)))
+        except StopIteration:
+            return waves
+
+
+TARGETS = {
+    "obedient": obedient,
+    "refuses suffix": refusing(lambda body: "suffix" in body),
+    "refuses temperature 0": refusing(lambda body: body.get("temperature") == 0),
+    "refuses several together": refusing(lambda body: "echo" in body and "logprobs" in body),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_plans_that_share_what_they_remember_equal_plans_that_do_not(provider):
+    shared = Remembered()
+    for answer in (*TARGETS.values(), obedient):
+        assert journey(provider, answer, shared) == journey(provider, answer, Forgetful())
+
+
+def scene(known):
+    return Scene(contract("openai"), "m", known=known)
+
+
+class Part:
+    """A part of a plan that counts how often it is made, and looks where it is told to."""
+
+    def __init__(self, look):
+        self.look, self.made = look, 0
+
+    def __call__(self, scene):
+        self.made += 1
+        self.look(scene.known)
+        yield Bundle("rows", self.made, ())
+
+
+LOOKS = {
+    "suspect": lambda known: "x" in known.suspect,
+    "refused": lambda known: known.spoils({"n": 2}),
+    "reply": lambda known: known.reply(b"{}"),
+    "text": lambda known: known.text(b"{}"),
+    "replies": lambda known: list(known.replies.values()),
+    "context": lambda known: known.context(),
+    "cold": lambda known: known.no_cold,
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_part_is_made_again_when_what_it_looked_at_is_another(name):
+    part, remembered, known = Part(LOOKS[name]), Remembered(), Known()
+    first = remembered.of(part, scene(known))
+    assert remembered.of(part, scene(known)) is first
+    known.accepted.add("n=2")  # at which none of them looks
+    assert remembered.of(part, scene(known)) is first
+    known.suspect.add("x")
+    known.refused["n=2"] = {"n": 2}
+    known.no_cold = True
+    known.replies[b"{}"] = obedient(scene(known).case("value", scene(known).bare))
+    again = remembered.of(part, scene(known))
+    assert (again is first) is (name == "context")
+    assert remembered.of(part, scene(Known())) is first
+
+
+def test_little_is_kept():
+    part, remembered = Part(lambda known: known.suspect), Remembered()
+    for number in range(50):
+        remembered.of(part, scene(Known(suspect={str(number)})))
+    remembered.of(part, scene(Known(suspect={"0"})))
+    remembered.of(part, scene(Known(suspect={"49"})))
+    assert part.made == 50
+    assert [len(kept) for kept in remembered._made.values()] == [2 * KEPT]
+
+
+def test_looks_behave_like_what_is_looked_at():
+    known = Known(refused={"n=2": {"n": 2}}, suspect={"x"})
+    x = obedient(scene(known).case("value", scene(known).bare))
+    known.learn([x])
+    seen = Seen(known)
+    assert seen.spoils({"n": 2})
+    assert not seen.spoils({"n": 1})
+    assert seen.reply(x.case.content) is x
+    assert x.case.content in seen.replies
+    assert b"other" not in seen.replies
+    assert list(seen.replies.values()) == [x]
+    assert seen.text(x.case.content) == known.text(x.case.content) != ""
+    assert (seen.suspect, seen.no_cold, seen.context()) == ({"x"}, False, None)
+
+
+@pytest.mark.parametrize("profile", ["gate", "full"])
+def test_what_is_planned_for_one_wave_only_is(profile):
+    where = planning.setting(contract("novita"), "m", profile)
+    for part, wave in ONLY.items():
+        assert part in PARTS
+        assert {bundle.wave for bundle in part(where)} == {wave}
+    without = list(bundles(where, (), [name for name in ORDER if name not in ONLY.values()]))
+    whole = list(bundles(where, ()))
+    assert [one for one in whole if one in without] == without
+    assert len(without) < len(whole)
