@@ -48,7 +48,7 @@ def rows(
     return [*_array(sizes, strength, banned, tuple(begun))]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _array(
     sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begun: tuple[Row, ...]
 ) -> tuple[Row, ...]:
