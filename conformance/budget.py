@@ -27,10 +27,17 @@ PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "ful
 """What a profile may cost where nothing else is said."""
 CERTIFY: Final = "certify"
 """The profile of a run that is to be certified: the requests of `full`, under a plan that was fixed beforehand."""
+ENOUGH: Final = Budget(2_000, 60_000, 150_000)
+"""Its ceilings: what is left open cannot be certified, so retries and repeats have room."""
+
+
+def usual(profile: str) -> Budget:
+    """The ceilings of a profile where nothing else is said."""
+    return ENOUGH if profile == CERTIFY else PROFILES[profile]
 
 
 def planned_as(profile: str) -> str:
-    """The profile by whose plan and ceilings another one goes."""
+    """The profile whose requests are sent."""
     return "full" if profile == CERTIFY else profile
 
 

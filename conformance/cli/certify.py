@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,10 +13,12 @@ import click
 from conformance.settings import SettingsError
 
 if TYPE_CHECKING:
+    from conformance.certificate.reasons import Fault
     from conformance.certificate.verify import Known
 
 WHOLE, BROKEN, OPEN = 0, 1, 3
 DAYS: Final = 180
+MOST_LINES: Final = 12
 ASSURANCES: Final = ("self-reported", "audited", "independent")
 FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -98,7 +101,7 @@ def certify_command(
     secret = Settings("").key
     made = issue(bundle, private, terms, nonce=nonce, specs=specs, secrets=[secret] if secret else [])
     if made.faults:
-        _told(f"refused: {one}" for one in made.faults)
+        _told(made.faults, "refused: ")
         click.echo(f"nothing is certified of {bundle}", err=True)
         return OPEN
     folder = out or bundle / OWN
@@ -132,7 +135,7 @@ def verify_command(
     from conformance.certificate.verify import verify
 
     found = verify(certificate, bundle, _reader(trust, revoked, seen), _day(on), specs)
-    _told(map(str, found.faults))
+    _told(found.faults)
     if found.statement and not found.faults:
         _summed(found.statement)
         if found.signer:
@@ -196,11 +199,18 @@ def _day(told: str | None) -> date:
         raise SettingsError(f"--on is {told!r}; expected a date such as 2026-11-20") from None
 
 
-def _told(lines: Iterable[str]) -> None:
+def _told(faults: Iterable[Fault], prefix: str = "") -> None:
+    """Each reason in a line, of each code no more than can be read."""
     from conformance.report.text import visible
 
-    for line in lines:
-        click.echo(visible(line), err=True)
+    counts: Counter[str] = Counter()
+    for one in faults:
+        counts[one.code] += 1
+        if counts[one.code] <= MOST_LINES:
+            click.echo(visible(f"{prefix}{one}"), err=True)
+    for code, count in counts.items():
+        if count > MOST_LINES:
+            click.echo(f"{prefix}{code}: {count - MOST_LINES} more", err=True)
 
 
 def _summed(statement: dict[str, Any] | Any) -> None:

@@ -74,9 +74,9 @@ def run(
         "claims": list(claims),
         **({"plan": dict(mark)} if mark else {}),
     }
-    started_at, begun = time.time(), time.monotonic()
+    started_at, begun = round(time.time(), 3), time.monotonic()
     known = read(record) if resume and record is not None and record.exists() else None
-    with _recorder(record, known, {**header, "started_at": round(started_at, 3)}) as recorder:
+    with _recorder(record, known, {**header, "started_at": started_at}) as recorder:
         account = Account(budget)
         trip = _Trip(contract, target, plan, recorder, watcher, known, account)
         try:
