@@ -123,6 +123,11 @@ def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
         if most > number + 1:
             yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
             continue
+        bare = sizes[:-1].count(0)  # a mark that ends the text may come last, without any
+        if bare and not shaped(asked):
+            told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
+            yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
+            continue
         # Equal spellings fall together in a map, so now and then there may be fewer; as a rule there may not.
         short = [size for top, size in zip(tops, sizes, strict=True) if _short(top, number)]
         if not shaped(asked) and (not sizes or len(short) * 2 > len(sizes)):
