@@ -24,7 +24,7 @@ from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Credential, Ending, RequestCase, Validity, Wave
 from conformance.transport import Pace, Patience, Redaction, Sender, Target, Watcher
 from conformance.transport.pace import Bucket, back_off, retry_after
-from conformance.transport.reading import KEPT_OF_ENDLESS, Reading
+from conformance.transport.reading import KEPT_OF_ENDLESS, LARGE, WHOLE, Reading, Shelf
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says, serving
 
@@ -267,8 +267,38 @@ def test_what_would_fill_memory_once_it_is_read_stops_early(again):
     attempt = reading.attempt(1.0)
     assert attempt.ending is Ending.OVERSIZED
     assert "too many values and lines" in attempt.error
-    assert 50_000 < fed < 1_000_000
+    assert 50_000 < fed < 2_000_000
     assert sum(len(piece.data) for piece in attempt.pieces) <= KEPT_OF_ENDLESS
+
+
+def read_with(shelf: Shelf, data: bytes, *headers: tuple[bytes, bytes], step: int = 10_000) -> Attempt:
+    reading = Reading(0.0, None, 2**30, shelf)
+    reading.head(200, headers, b"HTTP/1.1")
+    for place in range(0, len(data), step):
+        if not reading.feed(data[place : place + step], 0.1):
+            break
+    return reading.attempt(1.0)
+
+
+def test_what_all_responses_weigh_has_an_end_however_many_there_are():
+    shelf, event = Shelf(), EVENT * 100
+    kept = [read_with(shelf, event * 1000).ending for _ in range(20)]
+    assert set(kept) == {Ending.OVERSIZED}
+    assert shelf.used < LARGE / 2
+    long = [read_with(shelf, b"x" * 10_000_000) for _ in range(5)]
+    assert {Ending.COMPLETE, Ending.OVERSIZED} == {one.ending for one in long}
+    assert LARGE / 4 < shelf.used < WHOLE
+    # those in order go on, as long as they are short
+    assert [read_with(shelf, BODY).ending for _ in range(1000)] == [Ending.COMPLETE] * 1000
+    assert shelf.used < WHOLE
+
+
+@pytest.mark.parametrize("step", [10, 500, 100_000])
+def test_what_is_kept_of_a_bomb_that_comes_in_drops_unpacks_to_little(step):
+    bomb = gzip.compress(b"[" * 2**26)
+    attempt = read_with(Shelf(), bomb, (b"content-encoding", b"gzip"), step=step)
+    assert attempt.ending is Ending.OVERSIZED
+    assert len(Exchange(case({}), (attempt,)).content) < 200_000
 
 
 def test_many_small_pieces_are_joined():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from conformance.exchange import Attempt, Piece
@@ -12,21 +12,38 @@ from conformance.model import Ending
 MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones must not cost a gigabyte
 JOINED: Final = 64 * 1024
 KEPT_OF_ENDLESS: Final = 64 * 1024  # what is too long shows what it is in its beginning: so many bytes,
-KEPT_WEIGHT: Final = 512 * 1024  # and no more than weighs this
-MOST_WEIGHT: Final = 32 * 1024 * 1024
+KEPT_WEIGHT: Final = 256 * 1024  # and no more than weighs this
+LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of what is left of it,
+WHOLE: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is left of this
 
 
 def weight(data: bytes) -> int:
-    """About what these bytes will take once they are read as JSON or events: values and lines cost more than text."""
-    values = data.count(b",") + data.count(b"[") + data.count(b"{")
-    return len(data) + 24 * values + 256 * data.count(b"\n")
+    """About the memory that these bytes take once they are read as JSON and events and judged.
+
+    Measured: views keep nine copies of a long line, and each event and object costs more than its text.
+    """
+    inside = 24 * data.count(b",") + 64 * (data.count(b":") + data.count(b"[")) + 128 * data.count(b"{")
+    return 9 * len(data) + inside + 1100 * data.count(b"\n")
+
+
+class Shelf:
+    """What all responses of a run weigh, so that a run's memory has an end however many there are."""
+
+    def __init__(self, large: int = LARGE, whole: int = WHOLE) -> None:
+        self.used = 0
+        self._large, self._whole = large, whole
+
+    def most(self, own: int) -> int:
+        """What one response may weigh, where `own` of what is used is its own."""
+        others = self.used - own
+        return max((self._large - others) // 2, (self._whole - others) // 256, 16 * 1024)
 
 
 class Reading:
     """One attempt. `feed` says when to stop; `attempt` is what came of it."""
 
     def __init__(
-        self, started_at: float, hang_up_after: int | None, most_bytes: int, most_weight: int = MOST_WEIGHT
+        self, started_at: float, hang_up_after: int | None, most_bytes: int, shelf: Shelf | None = None
     ) -> None:
         self.status: int | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
@@ -37,11 +54,13 @@ class Reading:
         self._started_at = started_at
         self._hang_up_after = hang_up_after
         self._most_bytes = most_bytes
-        self._most_weight = most_weight
+        self._shelf = shelf or Shelf()
         self._pieces: list[Piece] = []
+        self._weights: list[int] = []
         self._joined = bytearray()
+        self._joined_weight = 0
         self._size = 0
-        self.weight = 0
+        self._weight = 0
         self._inflation: Inflation | None = None
 
     def head(self, status: int, headers: Iterable[tuple[bytes, bytes]], http_version: bytes) -> bool:
@@ -63,29 +82,34 @@ class Reading:
             inflated, heavy = self._inflation.feed(data, self._most_bytes + 1)
             size = max(size, inflated)
         self._size += size
-        self.weight += heavy
+        self._weight += heavy
+        self._shelf.used += heavy
         if self._size > self._most_bytes:
             self.fail(Ending.OVERSIZED, f"longer than {self._most_bytes} bytes, where reading stopped")
-        elif self.weight > self._most_weight:
+        elif self._weight > self._shelf.most(self._weight):
             self.fail(Ending.OVERSIZED, f"too many values and lines to be read, stopped after {self._size} bytes")
         if self._inflation is None or self.ending is not Ending.OVERSIZED:
-            self._keep(data, at)
+            self._keep(data, at, heavy)
         if self._hang_up_after is not None and len(self._pieces) >= self._hang_up_after:
             self.ending = Ending.ABANDONED
         return self.ending is Ending.COMPLETE
 
-    def _keep(self, data: bytes, at: float) -> None:
+    def _keep(self, data: bytes, at: float, heavy: int) -> None:
         if len(self._pieces) < MOST_PIECES:
             self._pieces.append(Piece(at, data))
+            self._weights.append(heavy)
             return
         self._joined += data
+        self._joined_weight += heavy
         if len(self._joined) >= JOINED:
             self._flush(at)
 
     def _flush(self, at: float) -> None:
         if self._joined:
             self._pieces.append(Piece(at, bytes(self._joined)))
+            self._weights.append(self._joined_weight)
             self._joined.clear()
+            self._joined_weight = 0
 
     def fail(self, ending: Ending, error: str) -> None:
         """End the attempt early, for a reason."""
@@ -96,12 +120,27 @@ class Reading:
         self._flush(elapsed)
         pieces, error = self._pieces, self.error
         if self.ending in {Ending.OVERSIZED, Ending.TIMED_OUT}:
-            pieces = _beginning(pieces, KEPT_OF_ENDLESS, KEPT_WEIGHT)
+            pieces = list(self._beginning())
+            self._shelf.used -= self._weight - min(self._weight, KEPT_WEIGHT)
             if len(pieces) < len(self._pieces):
                 error += f"; the first {sum(len(piece.data) for piece in pieces)} bytes are kept"
         return Attempt(
             self._started_at, self.status, self.headers, tuple(pieces), self.ending, error, elapsed, self.http_version
         )
+
+    def _beginning(self) -> Iterator[Piece]:
+        """The first pieces, as far as they are short and light; one that is too heavy is cut if it can be."""
+        left, light = KEPT_OF_ENDLESS, KEPT_WEIGHT
+        for piece, heavy in zip(self._pieces, self._weights, strict=True):
+            data = piece.data[:left]
+            if heavy > light and self._inflation is not None:
+                return
+            while heavy > light and weight(data) > max(light, 4096):
+                data = data[: len(data) // 2]
+            yield Piece(piece.at, data)
+            left, light = left - len(piece.data), light - heavy
+            if left <= 0 or light <= 0:
+                return
 
 
 class Inflation:
@@ -122,16 +161,3 @@ class Inflation:
             heavy += weight(plain)
             data = self._reader.unconsumed_tail
         return size, heavy
-
-
-def _beginning(pieces: list[Piece], most: int, most_weight: int) -> list[Piece]:
-    kept: list[Piece] = []
-    for piece in pieces:
-        if most <= 0 or most_weight <= 0:
-            break
-        data = piece.data[:most]
-        while weight(data) > max(most_weight, 4096):
-            data = data[: len(data) // 2]
-        kept.append(Piece(piece.at, data))
-        most, most_weight = most - len(piece.data), most_weight - weight(piece.data)
-    return kept

@@ -11,7 +11,7 @@ import time
 import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,11 +19,8 @@ import httpx
 from conformance.exchange import Attempt
 from conformance.model import Ending, RequestCase
 from conformance.transport.pace import Patience
-from conformance.transport.reading import MOST_WEIGHT, Reading
+from conformance.transport.reading import Reading, Shelf
 from conformance.transport.target import Target
-
-MOST_TOGETHER: Final = 128 * 1024 * 1024  # the weight of all responses; from then on, each may only be
-MODERATE: Final = 1024 * 1024  # of a moderate weight, so that a run's memory has an end
 
 
 class Tried(NamedTuple):
@@ -39,7 +36,7 @@ class Wire:
     def __init__(self, target: Target, patience: Patience, connections: int) -> None:
         self._target = target
         self._patience = patience
-        self._weight = 0
+        self._shelf = Shelf()
         self._transport = httpx.AsyncHTTPTransport(
             verify=_verification(target),
             trust_env=False,
@@ -52,8 +49,7 @@ class Wire:
 
     async def attempt(self, case: RequestCase) -> Tried:
         """Send a case once. Whatever the target does ends here, in an attempt; only cancellation passes."""
-        most = MOST_WEIGHT if self._weight < MOST_TOGETHER else MODERATE
-        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, most)
+        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, self._shelf)
         begun = time.perf_counter()
         transient = False
         try:
@@ -66,7 +62,6 @@ class Wire:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             reading.fail(Ending.TRUNCATED, _told(error))
             transient = reading.status is None and _may_pass(error)
-        self._weight += reading.weight
         return Tried(reading.attempt(_since(begun)), transient)
 
     async def _read(self, case: RequestCase, reading: Reading, begun: float) -> None:
