@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from base64 import b64decode
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -495,3 +496,22 @@ def test_the_page_loads_nothing_and_hostile_names_stay_text(whole):
 def test_what_is_not_whole_has_no_statement():
     with pytest.raises(AssertionError):
         derived(Examined(()))
+
+
+def test_what_was_required_later_is_run_shown_and_not_scored(conformance, case, tmp_path):
+    file = case.specs[0] / "madeup" / "frozen" / f"{DAY}.yaml"
+    file.write_text(file.read_text("utf-8").replace("  usage.total: MUST\n", ""), "utf-8")
+    there = ("--specs", case.specs[0])
+    claims = [word for claim in CLAIMS for word in ("--claim", claim)]
+    assert conformance("plan", "madeup", *there, *claims, "--profile", "certify", "--lock", "later.lock")[0] == 0
+    assert conformance("run", "madeup", *there, "--plan", "later.lock", "-q")[0] == 0
+    assert conformance("certify", "reports/madeup", "--key", case.key, *there)[0] == 0
+    certificate = tmp_path / "reports/madeup/certificate/certificate.json"
+    ours = json.loads(b64decode(json.loads(certificate.read_bytes())["payload"]))["predicate"][OURS]
+    assert (ours["not_scored"], ours["index"]) == (["usage.total"], {"verified": 107, "of": 107})
+    assert ours["requirements"]["sha256"] != case.ours["requirements"]["sha256"]
+    assert "1 added later are not scored" in certificate.with_name("certificate.html").read_text("utf-8")
+    strict = ("verify", certificate, "--bundle", "reports/madeup", "--trust", case.trust)
+    assert conformance(*strict, *there)[0] == 0
+    code, _, err = conformance(*strict, "--specs", certified().specs[0])
+    assert (code, "SET_DIFFERS" in err) == (1, True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from conformance.certificate.levels import FULL, NONE, areas, names
+from conformance.certificate.lock import seed_of
 from conformance.certificate.statement import FAILED, OURS, WARNED
 from conformance.certificate.trust import ASSURANCE
 from conformance.report import badge
@@ -56,6 +57,7 @@ def render(told: Mapping[str, Any], id: str) -> str:  # noqa: A002
         id=id,
         headline=_headline(predicate),
         areas=[(name, about[name], ours["areas"][name]) for name in names() if name in ours["areas"]],
+        seed="follows from the nonce" if ours["plan"]["seed"] == seed_of(ours["plan"]["nonce"]) else "chosen by hand",
         assurance=ASSURANCE[ours["assurance"]],
         subject=told["subject"],
     )
@@ -63,9 +65,11 @@ def render(told: Mapping[str, Any], id: str) -> str:  # noqa: A002
 
 def _headline(predicate: Mapping[str, Any]) -> str:
     ours = predicate[OURS]
+    if ours["level"] == NONE:
+        return "No MUST was seen to hold."
     if predicate["result"] == FAILED:
         lacking = [name for name in names() if ours["areas"][name]["lacking"]]
-        return f"Conforms in part: {', '.join(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} something"
+        return f"Conforms in part: {', '.join(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} something."
     claims = f" Claimed: {', '.join(ours['claims'])}." if ours["claims"] else ""
     warned = " SHOULDs are not all met." if predicate["result"] == WARNED else ""
     return f"Every MUST that applies was verified and holds.{warned}{claims}"
