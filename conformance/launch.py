@@ -64,6 +64,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
                 pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recorded(settings),
                 resume=settings.resume,
+                select=kept,
                 shrink=settings.shrink and not fixed,  # a fixed plan has no room for what is not in it
                 mark=fixed.mark if fixed else None,
                 watcher=watcher or UNWATCHED,

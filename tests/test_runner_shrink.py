@@ -105,6 +105,14 @@ def test_a_run_that_was_cut_off_while_shrinking_goes_on_where_it_was(tmp_path):
     assert again.plan_sha256 == whole.plan_sha256
 
 
+def test_what_nobody_selected_is_neither_settled_nor_made_smaller():
+    made, server = go(when("echo"), one_wave(wide()), shrink=True, select=("another.row",))
+    assert len(server.requests) == 1
+    assert made.verdicts[0].outcome is Outcome.FAIL
+    more, _ = go(when("echo"), one_wave(wide()), shrink=True, select=(ROW,))
+    assert shrunk(more.exchanges)
+
+
 def test_repeats_come_before_it():
     def plan():
         yield Wave("only", (wide(),))

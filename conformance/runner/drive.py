@@ -9,7 +9,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -55,13 +55,15 @@ def run(
     pace: Pace = STEADY,
     record: Path | None = None,
     resume: bool = False,
+    select: Collection[str] | None = None,
     shrink: bool = True,
     mark: Mapping[str, str] | None = None,
     watcher: Watcher = UNWATCHED,
 ) -> Run:
     """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with what there is.
 
-    `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `shrink`: what fails
+    `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `select` are the
+    requirements that doubts are settled of, and failures made smaller of: all where it is None. `shrink`: what fails
     is sent in smaller forms, as far as the budget goes. `mark` names the plan that was fixed beforehand, in the header.
     """
     endpoint = Endpoint(name or contract.provider, target.base_url, model)
@@ -78,7 +80,7 @@ def run(
     known = read(record) if resume and record is not None and record.exists() else None
     with _recorder(record, known, {**header, "started_at": started_at}) as recorder:
         account = Account(budget)
-        trip = _Trip(contract, target, plan, recorder, watcher, known, account)
+        trip = _Trip(contract, target, plan, recorder, watcher, known, account, select)
         try:
             asyncio.run(trip.make(patience, pace, seed, shrink=shrink))
         except KeyboardInterrupt:  # it came when nothing was awaited any more, or a second time
@@ -141,6 +143,7 @@ class _Trip:
     watcher: Watcher
     known: Recording | None
     account: Account
+    select: Collection[str] | None = None
     waves: list[Wave] = field(default_factory=list)
     landed: dict[str, Exchange] = field(default_factory=dict)
     unsent: dict[str, str] = field(default_factory=dict)
@@ -183,7 +186,7 @@ class _Trip:
         """Send failing requests in smaller forms. Nobody misses what the budget has no room for."""
         from conformance.planning.shrink import shrinking
 
-        search = shrinking(self.contract, self.verdicts(), self.exchanges)
+        search = shrinking(self.contract, self._wanted(), self.exchanges)
         with suppress(StopIteration):
             wave = next(search)
             while not self.stop:
@@ -191,7 +194,10 @@ class _Trip:
         self.unsent = {case: why for case, why in self.unsent.items() if case not in self._shrunk}
 
     def _doubts(self, room: int) -> tuple[Wave, ...]:
-        return repeats(self.verdicts(), self.waves, self.exchanges, room)
+        return repeats(self._wanted(), self.waves, self.exchanges, room)
+
+    def _wanted(self) -> Iterator[Verdict]:
+        return (one for one in self.verdicts() if self.select is None or one.requirement.id in self.select)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What all that has come back shows; judged once for the same traffic."""
