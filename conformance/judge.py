@@ -213,7 +213,7 @@ def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> Itera
 
 
 def _findings(requirement: Requirement, check: Check, subject: Exchange | Group, terms: Terms) -> Iterable[Finding]:
-    if requirement.when and isinstance(subject, Exchange) and not _applies(requirement, subject.case, terms):
+    if requirement.when and isinstance(subject, Exchange) and not _applies(requirement, terms.asked(subject)):
         return ()
     return check.function(subject, terms)
 
@@ -225,9 +225,8 @@ def _cases(subject: Exchange | Group) -> list[str]:
     return [subject.case.id]
 
 
-def _applies(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
+def _applies(requirement: Requirement, asked: Asked) -> bool:
     """Whether the request has the values that the requirement's `when` names; a list names several."""
-    asked = terms.asked(case)
     for name, wanted in requirement.when.items():
         value = asked.include_usage if name == "include_usage" else asked.get(name)
         if not (value in wanted if isinstance(wanted, list) else value == wanted):
@@ -242,9 +241,14 @@ def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms
         keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == check.group)
         part_of_one = any(named in {None, key} for key in keys)
         return part_of_one and (check.due is None or check.due(terms.asked(case), terms))
-    if check.due is None or check.scope not in scopes(case, terms):
+    return check.scope in scopes(case, terms) and falls_due(requirement, check, terms.asked(case), terms)
+
+
+def falls_due(requirement: Requirement, check: Check, asked: Asked, terms: Terms) -> bool:
+    """Whether a request that asks so, in the check's scope, must show an occasion for the requirement."""
+    if check.due is None or (check.scope is not Scope.ERROR and not _applies(requirement, asked)):
         return False
-    return (check.scope is Scope.ERROR or _applies(requirement, case, terms)) and check.due(terms.asked(case), terms)
+    return check.due(asked, terms)
 
 
 def scopes(case: RequestCase, terms: Terms) -> frozenset[Scope]:

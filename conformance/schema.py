@@ -211,10 +211,13 @@ def validity(contract: Contract, body: Any) -> Validity:
     INVALID wins over UNSPECIFIED. UNSPECIFIED: an unclear edge, a value beyond the common envelope where no bound is
     documented, a member that the document does not name, a union whose branches overlap, an integer written as 1.0.
     """
-    return max(_verdicts(contract, body), key=_RANK.__getitem__, default=Validity.VALID)
-
-
-_RANK: Final = {Validity.VALID: 0, Validity.UNSPECIFIED: 1, Validity.INVALID: 2}
+    found = Validity.VALID
+    for verdict in _verdicts(contract, body):
+        if verdict is Validity.INVALID:
+            return verdict
+        if verdict is Validity.UNSPECIFIED:
+            found = verdict
+    return found
 
 
 def _verdicts(contract: Contract, body: Any) -> Iterator[Validity]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from conformance.asked import Asked
 from conformance.budget import Cost, worst_case
-from conformance.catalogue import WHATEVER_IS_ASKED, Scope, Terms, load
-from conformance.judge import scopes, serves
+from conformance.catalogue import WHATEVER_IS_ASKED, Check, Scope, Terms, load
+from conformance.judge import falls_due, scopes
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
 from conformance.strictjson import dumps
@@ -56,11 +56,12 @@ class Serving:
         return found
 
     def _asked(self, case: RequestCase) -> Iterator[str]:
+        asked = self._reading.asked(case)
         for scope in scopes(case, self._reading):
             always, others = self._in_scope.get(scope, ((), ()))
             yield from always
-            for row, ids in others:
-                if serves(row, case, self._terms[row.id]):
+            for row, ids, check, terms in others:
+                if falls_due(row, check, asked, terms):
                     yield from ids
 
     def _by_group(self, case: RequestCase) -> Iterable[str]:
@@ -90,21 +91,18 @@ class Serving:
         return [(rows[0], tuple(row.id for row in rows)) for rows in alike.values()]
 
     @cached_property
-    def _in_scope(self) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...]]]]]:
+    def _in_scope(self) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, Terms]]]]:
         """Requirements by scope: those that every request shows that has it, and those that are to be asked."""
-        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...]]]]] = {}
+        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, Terms]]]] = {}
         for row, ids in self._alike:
             check = load()[row.check]
+            terms = Terms(self.contract, row.params, self._reading.readings)
             always, others = found.setdefault(check.scope, ([], []))
             if row.when or check.due not in WHATEVER_IS_ASKED:
-                others.append((row, ids))
-            elif check.due(Asked({}, {}), self._terms[row.id]):
+                others.append((row, ids, check, terms))
+            elif check.due(Asked({}, {}), terms):
                 always.extend(ids)
         return found
-
-    @cached_property
-    def _terms(self) -> Mapping[str, Terms]:
-        return {row.id: Terms(self.contract, row.params, self._reading.readings) for row, _ in self._alike}
 
     @cached_property
     def _reading(self) -> Terms:
