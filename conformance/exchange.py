@@ -120,6 +120,11 @@ class Document:
         """The usage member as sent; MISSING where absent."""
         return self.value.get("usage", MISSING) if isinstance(self.value, Mapping) else MISSING
 
+    @property
+    def failed(self) -> bool:
+        """Whether it tells of an error."""
+        return isinstance(self.value, Mapping) and bool(self.value.get("error"))
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -258,8 +263,14 @@ class Exchange:
 
     @cached_property
     def places(self) -> dict[str, tuple[tuple[str, Any], ...]]:
-        """Values by path, with their JSON pointers; the check of schemas fills it in as it goes."""
-        return {"": tuple((document.at, document.value) for document in self.documents)}
+        """Values by path, with their JSON pointers; the check of schemas fills it in as it goes.
+
+        An error in the middle of a stream is no malformed chunk: it has a row of its own.
+        """
+        chunks = [
+            document for document in self.documents if not (self.streamed and document.failed and not document.choices)
+        ]
+        return {"": tuple((document.at, document.value) for document in chunks)}
 
     @cached_property
     def reports(self) -> tuple[Document, ...]:
@@ -275,7 +286,7 @@ class Exchange:
     def error(self) -> Any:
         """The body of a refusal, or the first in-band error of a stream; MISSING where there is none."""
         for document in self.documents:
-            if isinstance(document.value, Mapping) and document.value.get("error"):
+            if document.failed:
                 return document.value
         return self.json if self.status is not None and self.status >= 400 else MISSING
 

@@ -828,3 +828,14 @@ class TestTiming:
         for check in CATALOGUE.values():
             if check.area == "timing":
                 assert not violations(check.name, self.spaced(100, 200, 300, 400))
+
+
+def test_an_error_in_the_middle_of_a_stream_is_not_called_a_malformed_chunk():
+    broken = stream(OPEN, {"error": {"message": "engine stopped"}})
+    assert only(Held, "chunk_field_conforms", broken, path="id", keyword="required", expected=None)
+
+
+def test_a_server_that_fails_in_the_middle_of_a_stream_fails_as_one_that_says_so_before():
+    assert only(Violation, "no_server_error", stream(OPEN, {"error": {"message": "100", "code": 500}}))
+    assert only(Unclear, "no_server_error", stream(OPEN, {"error": {"message": "busy", "code": 503}}))
+    assert only(Held, "no_server_error", stream(OPEN, {"error": {"message": "flagged", "code": 400}}))

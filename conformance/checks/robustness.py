@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, show
-from conformance.checks.answers import REPEATS, answer, label
+from conformance.checks.answers import REPEATS, answer, complaint, error_text, label
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
 from conformance.exchange import Exchange, Group
 from conformance.model import Ending, Held, Unclear, Violation
+from conformance.strictjson import MISSING
 
+EXPECTED: Final = "expected a completion, or a 4xx that says why"
 FINE: Final = completion(choice())
 BUSY: Final = frozenset({502, 503, 504})
 """Load or a gateway, as far as one exchange can show; the rows on accepting judge one request that always meets it."""
@@ -19,23 +22,40 @@ BUSY: Final = frozenset({502, 503, 504})
     "robustness",
     Scope.ANY,
     good=lambda: example(error()),
-    bad=lambda: example(error("list index out of range", 500)),
+    bad=lambda: (
+        *example(error("list index out of range", 500)),
+        *example(stream(FINE, {"error": {"message": "list index out of range", "code": 500}})),
+    ),
 )
 def no_server_error(x: Exchange, terms: Terms) -> Findings:
-    """No request makes the server fail with a 5xx.
+    """No request makes the server fail with a 5xx, told by the status or inside a stream.
 
     Clients retry a 5xx again and again though it will never succeed, and the caller learns nothing of its own mistake.
 
     Fix: catch the exception behind it; a mistake of the caller is a 4xx that says so.
     """
-    if x.status is None or (x.status == 501 and x.case.method != terms.contract.method):
+    status = _inner_status(x) or x.status
+    if status is None or (status == 501 and x.case.method != terms.contract.method):
         return
-    if x.status < 500:
+    if status < 500:
         yield Held()
-    elif x.status in BUSY:
-        yield Unclear(f"{answer(x)}: load, or a gateway")
+    elif status in BUSY:
+        yield Unclear(f"{_failure(x, status)}: load, or a gateway")
     else:
-        yield Violation(f"{answer(x)} to {show(x.case.content, 160)}; expected a completion, or a 4xx that says why")
+        yield Violation(f"{_failure(x, status)} to {show(x.case.content, 160)}; {EXPECTED}")
+
+
+def _inner_status(x: Exchange) -> int | None:
+    """The status that an error inside a stream gives itself."""
+    told = complaint(x.error) if x.successful and x.streamed and x.error is not MISSING else None
+    code = told.get("code") if isinstance(told, Mapping) else None
+    return code if isinstance(code, int) and 500 <= code < 600 else None
+
+
+def _failure(x: Exchange, status: int) -> str:
+    if status == x.status:
+        return answer(x)
+    return f"HTTP {x.status} with an error {status} inside, {show(error_text(x), 120)}"
 
 
 @check(
