@@ -174,8 +174,14 @@ def _stop(scene: Scene, name: str) -> Iterator[Level]:
 
 
 def likely(scene: Scene) -> str:
-    """A stop sequence that ends the base's text early: two characters of what the model said, else a comma."""
+    """A stop sequence that other texts of the model are likely to have as well, and not as their first word.
+
+    That is the commonest letter of what it said to the base; else two characters of that, else a comma.
+    """
     text = scene.known.text(dumps(scene.base).encode())
+    letters = [char for char in dict.fromkeys(text) if char.isalpha() and text.find(char) * 5 >= len(text)]
+    if letters:
+        return max(letters, key=text.count)
     middle = max(1, len(text) // 2)
     found = text[middle : middle + 2]
     return found if found.strip() else ","

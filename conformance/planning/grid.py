@@ -9,7 +9,7 @@ from conformance.model import RequestCase
 from conformance.planning.arrays import Banned, Row, body_of, row_of, rows
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT, Dimension, dimensions
-from conformance.planning.scene import Scene, part, rename
+from conformance.planning.scene import LONG, Scene, part, rename
 from conformance.planning.singles import accepts, singles
 from conformance.strictjson import dumps
 
@@ -31,13 +31,18 @@ def grid(scene: Scene) -> Iterator[Bundle]:
         pair = ((plain, "plain"), (streamed, "stream"))
         cases = [case for row, role in pair for case in _row(scene, found, row, (f"row {place}", role))]
         yield Bundle("rows", 3, tuple(cases))
+        yield from _longer(scene, found, plain, place)
     # what shows in text alone must meet where there is text: rows without any are rows of their own
     begun = [row for pair in twins for row in pair]
     begun += rows(scene, found, 3, begun, mute)
     begun += _silent(scene, found, mute)
     begun += rows(scene, found, 3, begun) if mute else []
-    for row in begun[2 * len(twins) :]:
-        yield Bundle("rows", 3, tuple(_row(scene, found, row)))
+    for place, row in enumerate(begun[2 * len(twins) :]):
+        cases = list(_row(scene, found, row))
+        yield Bundle("rows", 3, tuple(cases))
+        if "seed" in scene.kinds and _draws(scene, cases[0].body, seeded=True):
+            drawn = [rename(cases[0], cases[0].id, [part("seed", f"row {place}", one)]) for one in ("first", "second")]
+            yield Bundle("rows", 4, tuple(drawn), (0, 1))
 
 
 def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> Iterator[Bundle]:
@@ -89,6 +94,16 @@ def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:
         bodies = [case.body for bundle in singles(scene) for case in bundle.cases if bundle.rank <= 1]
     held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
+
+
+def _longer(scene: Scene, found: Sequence[Dimension], row: Row, place: int) -> Iterator[Bundle]:
+    """A row and the same with a higher limit: what comes first must be the same, and end as a text that was cut."""
+    body = body_of(scene, found, row)
+    limit = scene.asked(body).max_tokens
+    if "prefix" in scene.kinds and limit is not None and 0 < limit < 2 * LONG:
+        both = (("short", body), ("long", {**body, "max_tokens": 2 * LONG}))
+        cases = [scene.case("row", one, part("prefix", f"row {place}", role)) for role, one in both]
+        yield Bundle("rows", 4 + place % 2, tuple(cases))  # some before, some after what else takes room
 
 
 def _mute(found: Sequence[Dimension]) -> list[Banned]:

@@ -62,8 +62,8 @@ class Journey:
             if name == "base" and self._base_is_refused():
                 self.known.no_cold = True
                 yield from self._send("base", self._choose(self._ahead(("base",)), self._purse(ceiling)))
-            if name in {"values", "rows"}:
-                self.known.swept = name == "rows"
+            if name in {"values", "rows", "learned"}:
+                self.known.swept = name != "values"
                 yield from self._isolate(ceiling, ORDER[place + 1 :])
             if name == "rows" and len(self.known.refused) + len(self.known.apart) > refused:
                 # rows that were refused for a value that is known by now are replaced by rows without it

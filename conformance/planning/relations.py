@@ -264,11 +264,13 @@ def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     if not scene.has("response_format"):
         return
-    for place, one in enumerate(specimens(scene.contract, "response_format")):
+    place = 0
+    for one in specimens(scene.contract, "response_format"):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
         streamed = {} if place % 2 else _way(scene, "response_format", setting)
         patch = {**setting, **one.patch, **({"max_tokens": A_DOCUMENT} if scene.has("max_tokens") else {}), **streamed}
         if wanted in {"json_object", "json_schema"} and _fine(scene, patch):
+            place += 1
             probe = scene.case("relation", scene.body(patch), part("json", f"{one.label} {name}", "probe"))
             yield Bundle("values", 3, (probe,))
 

@@ -22,7 +22,7 @@ SAFE: Final = frozenset({"stop", "max_tokens", "best_of"})  # others show as muc
 LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
 MULTIPLY: Final = frozenset({"n", "best_of"})
 LAST: Final = 9
-TOGETHER: Final = frozenset({"row", "relation"})  # cases of which a refusal speaks of a combination
+TOGETHER: Final = frozenset({"row", "relation", "cut"})  # cases of which a refusal speaks of a combination
 MOST_CLEARED: Final = 2
 CROWD: Final = 8
 
