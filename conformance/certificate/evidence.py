@@ -83,6 +83,9 @@ def ordered(path: Path) -> Iterator[Fault]:
                 latest = max(latest, began)
             case "footer":
                 yield from _settled(open_ends, number, "the recording ends")
+                if latest > float(record["ended_at"]) + CLOCK:
+                    late = latest - float(record["ended_at"])
+                    yield Fault("TIMES_DISORDERED", f"line {number}: a request went out {late:.1f} s after the end")
 
 
 def _settled(open_ends: Counter[str], number: int, when: str) -> Iterator[Fault]:

@@ -90,7 +90,8 @@ def run(
         counts = totals(trip.exchanges)
         if recorder is not None:
             recorder.unsent(trip.unsent)
-            recorder.close({"plan_sha256": trip.plan_sha256, "totals": counts, "incomplete": list(incomplete)})
+            told = {"plan_sha256": trip.plan_sha256, "totals": counts, "incomplete": list(incomplete)}
+            recorder.close({**told, "ended_at": round(time.time(), 3)})
     return Run(
         contract,
         endpoint,
