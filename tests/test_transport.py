@@ -9,6 +9,7 @@ import resource
 import shutil
 import ssl
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from email.utils import formatdate
@@ -669,3 +670,20 @@ def test_a_watcher_hears_of_starts_attempts_and_ends():
         ("started", "example/0"), ("attempted", 503, False), ("started", "example/0"), ("attempted", 200, True),
         ("finished", 200),
     ]  # fmt: skip
+
+
+def test_nothing_is_loaded_while_the_first_request_is_timed():
+    script = """
+import asyncio
+import sys
+from conformance.budget import Account, Budget
+from conformance.transport import Sender, Target
+
+async def main():
+    async with Sender(Target("http://127.0.0.1:9", "/"), Account(Budget())):
+        print("anyio._backends._asyncio" in sys.modules)
+
+asyncio.run(main())
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stdout == "True\n"
