@@ -266,9 +266,9 @@ def peak_of(process):
     """Wait for the end of a process; its peak memory in MiB. (What wait4 tells includes that of this process.)"""
     peak = 0
     while process.poll() is None:
-        with contextlib.suppress(OSError, AttributeError):
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            peak = int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+        with contextlib.suppress(OSError):  # it may end in this moment
+            found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+            peak = int(found[1]) if found else peak
         time.sleep(0.02)
     return peak / 1024
 

@@ -203,3 +203,16 @@ def test_a_footer_gives_way_when_the_recording_goes_on(file):
 def test_the_last_hash_stands_for_all(file, tmp_path):
     with Recorder(tmp_path / "a", HEADER) as one, Recorder(tmp_path / "b", {**HEADER, "seed": 2}) as other:
         assert one.close({}) != other.close({})
+
+
+def test_two_runs_never_write_to_one_recording(tmp_path):
+    path = tmp_path / "exchanges.ndjson"
+    with Recorder(path, {}) as first:
+        first.planned(Wave("w", (case(),)))
+        there = path.read_bytes()
+        for again in (lambda: Recorder(path, {}), lambda: Recorder.resume(path, recording.read(path))):
+            with pytest.raises(RecordingError, match="another run writes to it"):
+                again()
+        assert path.read_bytes() == there
+    with Recorder(path, {}):
+        assert path.read_bytes() != there

@@ -12,7 +12,7 @@ import click
 
 from conformance.cli.jobs import of_file, of_provider, refuse_both
 from conformance.cli.options import FILE, of_targets, options
-from conformance.cli.several import judge_all
+from conformance.cli.several import end_with_parent, judge_all
 from conformance.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def run_command(
     Without --base-url, the embedded reference provider is judged: no key, no network. Without PROVIDER, the targets
     of conformance.toml are judged, several at once.
     """
+    if alone:
+        end_with_parent()
     if provider is None:
         jobs, most = of_file(config, globs, given)
     else:

@@ -23,8 +23,12 @@ SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 @dataclass
 class Crowd:
-    """The processes that are running; none is begun after an interrupt."""
+    """The processes that are running; none is begun after an interrupt.
 
+    `lifeline` is the reading end of a pipe that nobody writes to. It ends with this process, however that ends.
+    """
+
+    lifeline: int
     running: set[subprocess.Popen[str]] = field(default_factory=set)
     stopped: bool = False
 
@@ -34,7 +38,7 @@ class Crowd:
             return INCOMPLETE, "not begun: the run was interrupted before"
         # a session of its own: Ctrl-C reaches it once, through us; the job's summary is written once, by us
         process = subprocess.Popen(  # noqa: S603 - this same program
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=self.lifeline, text=True,
             encoding="utf-8", errors="backslashreplace", start_new_session=True,
             env={**os.environ, SUMMARY: "", "PYTHONIOENCODING": "utf-8:backslashreplace"},
         )  # fmt: skip
@@ -58,9 +62,9 @@ def judge_all(
     chosen: Sequence[Settings], file: str, flags: Mapping[str, Any], *, quiet: bool, at_once: int
 ) -> list[int]:
     """Judge targets of a file, so many at once; the exit codes in the order of the file. What each says comes whole."""
-    crowd = Crowd()
     codes = [INCOMPLETE] * len(chosen)
-    with _told_to_end(), ThreadPoolExecutor(max_workers=at_once) as pool:
+    with _told_to_end(), _lifeline() as lifeline, ThreadPoolExecutor(max_workers=at_once) as pool:
+        crowd = Crowd(lifeline)
         begun = {
             pool.submit(crowd.judge, _words(one.target, file, flags, quiet=quiet)): n for n, one in enumerate(chosen)
         }
@@ -73,6 +77,27 @@ def judge_all(
                 else f"{chosen[place].target}: {said.rstrip()}\n"
             )
     return codes
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    reading, held = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(held)
+
+
+def end_with_parent() -> None:
+    """In the process of one target: when whoever began it is gone, end as if interrupted, with a partial report."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
 
 
 @contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from conformance.exchange import Attempt, Exchange
 from conformance.model import RequestCase, Wave
-from conformance.recording.chain import FORMAT, GENESIS, closed
+from conformance.recording.chain import FORMAT, GENESIS, RecordingError, closed
 from conformance.recording.forms import attempt_out, case_out
 from conformance.recording.reading import Recording
 
@@ -21,7 +22,8 @@ class Recorder:
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
         """Begin a new file; an old one of the same name is replaced."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("wb", buffering=0)
+        self._file = _only_ours(path, path.open("ab", buffering=0))
+        self._file.truncate(0)
         self._last = GENESIS
         self._records = 0
         self._append("header", {"format": FORMAT, **header})
@@ -30,7 +32,7 @@ class Recorder:
     def resume(cls, path: Path, found: Recording) -> Recorder:
         """Go on after the last good record of what `read` found; a torn tail and a footer give way."""
         recorder = cls.__new__(cls)
-        recorder._file = path.open("r+b", buffering=0)
+        recorder._file = _only_ours(path, path.open("r+b", buffering=0))
         recorder._file.truncate(found.size)
         recorder._file.seek(0, os.SEEK_END)
         recorder._last, recorder._records = found.last, found.records
@@ -76,6 +78,23 @@ class Recorder:
         line, self._last = closed({"record": kind, **content}, self._last)
         self._records += 1
         self._file.write(line)
+
+
+def _only_ours(path: Path, file: FileIO) -> FileIO:
+    """The file, locked until it is closed: two runs that write to one recording would spoil it."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        told = "another run writes to it; wait for its end, or give another --out or --name"
+        raise RecordingError(f"{path}: {told}") from None
+    except OSError:  # not on this kind of disk
+        return file
+    return file
 
 
 def write(
