@@ -59,6 +59,13 @@ class Session:
         """The judged rows."""
         return {row["id"]: row for row in self.results["requirements"]}
 
+    def tell(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """How a requirement is shown, and the words for it."""
+        shown = standing.shown_as(row, strict=self.results["strict"])
+        if shown == "skipped":
+            return shown, visible(f"{row['outcome'].replace('_', ' ')}: {row['reason']}")
+        return shown, terminal.block(row, self.results["provider"]) if shown != "passed" else ""
+
 
 SESSION: Final = pytest.StashKey[Session]()
 
@@ -205,25 +212,18 @@ def _without_page(config: pytest.Config) -> None:
 def judged(pytestconfig: pytest.Config) -> Judged:
     """How a requirement is shown, and the words for it."""
     ours = pytestconfig.stash[SESSION]
-
-    def tell(id: str) -> tuple[str, str]:  # noqa: A002
-        row = ours.by_id[id]
-        shown = standing.shown_as(row, strict=ours.results["strict"])
-        if shown == "skipped":
-            return shown, visible(f"{row['outcome'].replace('_', ' ')}: {row['reason']}")
-        return shown, terminal.block(row, ours.results["provider"]) if shown != "passed" else ""
-
-    return tell
+    return lambda name: ours.tell(ours.by_id[name])
 
 
-def _row(item: pytest.Item) -> Mapping[str, Any] | None:
+def row_of(item: pytest.Item) -> Mapping[str, Any] | None:
+    """The judged requirement that an item is for; None for everybody else's items."""
     ours = item.config.stash.get(SESSION, None)
     return ours.by_id.get(_row_id(item)) if ours is not None and ours.results else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Our own fault shows in the setup, so that pytest calls it an error and not a failure."""
-    row = _row(item)
+    row = row_of(item)
     if row is not None and row["outcome"] == "error":
         pytest.fail(terminal.block(row, item.config.stash[SESSION].results["provider"]), pytrace=False)
 
@@ -232,12 +232,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Give the report its row, for pytest-html's table."""
     report = yield
-    row = _row(item)
+    row = row_of(item)
     if row is not None and (report.when == "call" or report.failed):
-        report.row = row  # type: ignore[attr-defined]
-        if row["evidence"]:
-            report.extras = [extras.html(dressing.link(row))]  # type: ignore[attr-defined]
+        dress(report, row)
     return report
+
+
+def dress(report: pytest.TestReport, row: Mapping[str, Any]) -> None:
+    """Give a report its row, for pytest-html's table."""
+    report.row = row  # type: ignore[attr-defined]
+    if row["evidence"]:
+        report.extras = [extras.html(dressing.link(row))]  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(tryfirst=True)

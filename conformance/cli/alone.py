@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 # Nothing of the folder it is called in, and no plugin that happens to be installed, may change a verdict.
 _ALONE: Final = (
     *("-p", "pytest_metadata.plugin", "-p", "pytest_html.plugin", "-p", "no:cacheprovider"),
+    *("-p", "conformance.plugin_items"),
     *("-c", os.devnull, "--noconftest", "--capture=no", "--no-header", "-q"),
 )
+SELDOM: Final = 50_000  # allocations
 
 
 def pytest_alone(arguments: Sequence[str], listener: object) -> tuple[int, str]:
@@ -25,9 +28,24 @@ def pytest_alone(arguments: Sequence[str], listener: object) -> tuple[int, str]:
     import pytest
 
     unheard = StringIO()
-    with _no_plugins_by_chance(), redirect_stdout(unheard), redirect_stderr(unheard):
+    with _no_plugins_by_chance(), _seldom_swept(), redirect_stdout(unheard), redirect_stderr(unheard):
         code = int(pytest.main([*arguments, *_ALONE], plugins=[listener]))
     return code, unheard.getvalue()
+
+
+@contextmanager
+def _seldom_swept() -> Iterator[None]:
+    """Cycles are looked for less often: with all that a run imports, looking for them costs more than they do."""
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    if not frozen:
+        gc.freeze()
+    gc.set_threshold(SELDOM, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        if not frozen:
+            gc.unfreeze()
 
 
 @contextmanager
