@@ -109,7 +109,7 @@ def last_prompt_alone_is_answered(texts: list[Text], call: Call) -> list[Text]:
 @fault(
     Stage.REPLY,
     "choices_are_complete",
-    also=("bias_forces", "echo_of_zero_tokens", "logprobs_are_finite", *MISSING, "stop"),
+    also=("longer_limit_extends", "bias_forces", "echo_of_zero_tokens", "logprobs_are_finite", *MISSING, "stop"),
     only=lambda call: several(call) and streaming(call),
     imitates="All parts of a stream had index 0.",
 )
@@ -123,7 +123,7 @@ def all_chunks_have_index_0(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     "choices_are_complete",
-    also=(*MISSING, "stop_cuts_earliest"),
+    also=("stop_that_never_matches", *MISSING, "stop_cuts_earliest"),
     variants=("plain", "streamed"),
     imitates="Indices began at 1.",
 )
@@ -138,6 +138,9 @@ def indices_begin_at_1(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "choices_are_complete",
     also=(
+        "cut_text_finishes_with_length",
+        "narrow_sampling_is_greedy",
+        "stop_that_never_matches",
         *MISSING,
         "bias_forces",
         "echo_adds_only_the_prompt",
@@ -172,6 +175,7 @@ def finish_of_later_choices_is_lost(documents: list[Json], call: Call) -> list[J
     Stage.REPLY,
     "choice_indices_are_unique",
     also=(
+        "top_logprobs_have_n",
         "bias_forces",
         "echo_adds_only_the_prompt",
         "echo_of_zero_tokens",
@@ -222,7 +226,7 @@ def prompts_take_turns(texts: list[Text], call: Call) -> list[Text]:
     return sorted(moved, key=lambda text: text.index)
 
 
-@fault(Stage.TEXTS, "batch_order_holds", also=(*SWAPPED, "logprobs_count_the_tokens"), only=_batch)
+@fault(Stage.TEXTS, "batch_order_holds", also=("sampling_varies", *SWAPPED, "logprobs_count_the_tokens"), only=_batch)
 def first_answer_comes_for_every_prompt(texts: list[Text], call: Call) -> list[Text]:
     """Every prompt of a batch gets the first one's answer."""
     n = call.wish.n

@@ -54,7 +54,12 @@ def only_the_first_choice_finishes(documents: list[Json], call: Call) -> list[Js
     return documents
 
 
-@fault(Stage.REPLY, "every_choice_finishes", also=(*NEVER, "twin_finish_agrees"), only=lambda call: call.streamed)
+@fault(
+    Stage.REPLY,
+    "every_choice_finishes",
+    also=("batch_is_singles", *NEVER, "twin_finish_agrees"),
+    only=lambda call: call.streamed,
+)
 def limit_finishes_without_a_reason(documents: list[Json], call: Call) -> list[Json]:
     """A stream that was cut by its limit gets no finish reason."""
     return _reason(documents, None, _length(call))
@@ -64,7 +69,7 @@ def limit_finishes_without_a_reason(documents: list[Json], call: Call) -> list[J
     Stage.REPLY,
     "finish_reason_is_one_of",
     variants=("plain", "streamed"),
-    also=ENUM,
+    also=(*ENUM, "stop_that_never_matches"),
     imitates="A server reported its own word for the end of a text.",
 )
 def finish_reason_is_the_engines_own(documents: list[Json], call: Call) -> list[Json]:

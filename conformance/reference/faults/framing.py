@@ -45,6 +45,7 @@ def reply_is_labelled_text(response: Response, call: Call) -> Response:
     Stage.RESPONSE,
     "plain_is_one_json_text",
     also=(
+        "echo_adds_only_the_prompt",
         "tier_is_reported",
         "choices",
         "suffix_is_used",
@@ -69,6 +70,7 @@ def keep_alive_is_latin_1(frames: list[bytes], call: Call) -> list[bytes]:
     Stage.FRAMES,
     "stream_has_events",
     also=(
+        "echo_adds_only_the_prompt",
         "suffix_is_used",
         "done_is_sent",
         "last_event_is_terminated",
@@ -94,6 +96,7 @@ def events_are_bare_lines(frames: list[bytes], call: Call) -> list[bytes]:
     Stage.FRAMES,
     "stream_payloads_are_json",
     also=(
+        "echo_adds_only_the_prompt",
         "suffix_is_used",
         "done_is_sent",
         "twin_text_agrees",

@@ -99,6 +99,7 @@ def tokens_lose_their_spaces(documents: list[Json], call: Call) -> list[Json]:
     needs=NEEDS,
     only=lambda call: scored(call) and several(call),
     also=(
+        "top_logprobs_have_n",
         "length_means_the_limit",
         "logprobs_are_finite",
         *TEXT,

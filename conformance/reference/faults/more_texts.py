@@ -12,7 +12,7 @@ from conformance.reference.faults.relations import TEXT
     Stage.REPLY,
     "twin_text_agrees",
     only=lambda call: not call.streamed,
-    also=(*TEXT, "relations", "stop", "echo"),
+    also=("narrow_sampling_is_greedy", *TEXT, "relations", "stop", "echo"),
     imitates="Outside of a stream, the text was its last token.",
 )
 def plain_texts_are_their_last_word(documents: list[Json], call: Call) -> list[Json]:

@@ -27,7 +27,13 @@ TEXT = (
 )
 
 
-@fault(Stage.REPLY, "twin_text_agrees", only=streaming, also=TEXT, imitates="Spaces were lost between chunks.")
+@fault(
+    Stage.REPLY,
+    "twin_text_agrees",
+    only=streaming,
+    also=(*TEXT, "batch_is_singles", "narrow_sampling_is_greedy", "stop_that_never_matches"),
+    imitates="Spaces were lost between chunks.",
+)
 def chunks_lose_their_leading_spaces(documents: list[Json], call: Call) -> list[Json]:
     """Texts of chunks come without their leading spaces."""
     for choice in choices(documents):
@@ -68,6 +74,9 @@ def chunks_of_other_choices_are_mixed_in(documents: list[Json], call: Call) -> l
     "twin_text_agrees",
     only=lambda call: call.streamed,
     also=(
+        "echo_adds_only_the_prompt",
+        "narrow_sampling_is_greedy",
+        "stop_that_never_matches",
         "relations",
         "stop_cuts_earliest",
         "burst_does_not_mix",
@@ -85,6 +94,8 @@ def streams_take_another_route(wish: Wish, call: Call) -> Wish:
     needs=("stream_options",),
     only=lambda call: call.streamed,
     also=(
+        "narrow_sampling_is_greedy",
+        "stop_that_never_matches",
         "relations",
         "stop_cuts_earliest",
     ),
@@ -122,6 +133,8 @@ def streams_have_one_choice_less(documents: list[Json], call: Call) -> list[Json
     "twin_finish_agrees",
     only=streaming,
     also=(
+        "batch_is_singles",
+        "stop_that_never_matches",
         "ignore_eos_goes_on",
         "length_uses_the_limit",
         "length_means_the_limit",
@@ -267,7 +280,14 @@ def several_choices_are_always_sampled(wish: Wish, call: Call) -> Wish:
     "longer_limit_extends",
     needs=("max_tokens",),
     variants=("plain", "streamed"),
-    also=("stop_cuts_earliest", "cut_text_finishes_with_length", "echo_adds_only_the_prompt", "default_is_explicit"),
+    also=(
+        "narrow_sampling_is_greedy",
+        "stop_that_never_matches",
+        "stop_cuts_earliest",
+        "cut_text_finishes_with_length",
+        "echo_adds_only_the_prompt",
+        "default_is_explicit",
+    ),
 )
 def limit_colours_the_text(wish: Wish, call: Call) -> Wish:
     """Each limit gives another text."""

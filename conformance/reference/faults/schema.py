@@ -171,7 +171,14 @@ def text_comes_as_a_message(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     CHUNK,
     only=streaming,
-    also=(*SEEN, "echo_begins_with_prompt", "length_comes_with_text", "stop_cuts_earliest", "suffix_is_used"),
+    also=(
+        "batch_is_singles",
+        *SEEN,
+        "echo_begins_with_prompt",
+        "length_comes_with_text",
+        "stop_cuts_earliest",
+        "suffix_is_used",
+    ),
     imitates="Chunks of text had a `delta` as in chat.",
 )
 def text_comes_as_a_delta(documents: list[Json], call: Call) -> list[Json]:
@@ -209,6 +216,7 @@ def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     PLAIN,
     also=(
+        "batch_is_singles",
         "cut_text_finishes_with_length",
         "stop_finishes_with_stop",
         "twin_finish_agrees",

@@ -43,6 +43,9 @@ def model_changes_within_a_stream(documents: list[Json], call: Call) -> list[Jso
     Stage.REPLY,
     "deltas_are_not_cumulative",
     also=(
+        "batch_is_singles",
+        "narrow_sampling_is_greedy",
+        "stop_that_never_matches",
         "bias_forces",
         "twin_text_agrees",
         "stop_text_is_as_promised",

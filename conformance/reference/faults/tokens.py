@@ -45,7 +45,13 @@ def one_token_is_held_back(wish: Wish, call: Call) -> Wish:
     return replace(wish, max_tokens=wish.max_tokens - 1) if wish.max_tokens else wish
 
 
-@fault(Stage.WISH, "completion_tokens_within_limit", needs=NEEDS, variants=("plain", "streamed"), also=SHORT)
+@fault(
+    Stage.WISH,
+    "completion_tokens_within_limit",
+    needs=NEEDS,
+    variants=("plain", "streamed"),
+    also=(*SHORT, "echo_adds_only_the_prompt"),
+)
 def one_token_comes_on_top(wish: Wish, call: Call) -> Wish:
     """A text that the limit cuts has one token more."""
     return replace(wish, max_tokens=wish.max_tokens + 1) if wish.max_tokens else wish
