@@ -79,7 +79,8 @@ def _together(
     rows = [overview.row(one.target, *pair) for one, pair in zip(chosen, zip(found, codes, strict=True), strict=True)]
     out = chosen[0].out  # one for all targets
     if any(written):
-        outputs.write_index(out)
+        if publish:  # each wrote one in a process of its own
+            outputs.write_index(out)
         (out / "summary.md").write_text(overview.markdown(rows), "utf-8")
     if publish:
         outputs.publish_all(overview.markdown(rows), [one for one in found if one])
