@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from conformance.strictjson import MISSING, loads, named_twice
+from conformance.strictjson import MISSING, loads
 
 
 class Level(StrEnum):
@@ -306,11 +306,6 @@ class RequestCase:
     hostile: bool = False
     repeats: str = ""
     note: str = ""
-
-    @cached_property
-    def readable(self) -> bool:
-        """Whether all readers see the same in the body: a JSON object, without a member that is named twice."""
-        return isinstance(self.body, Mapping) and not (self.hostile and named_twice(self.content))
 
     @cached_property
     def body(self) -> Any:

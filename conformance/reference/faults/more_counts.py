@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from conformance.reference.alter import Call, Stage
-from conformance.reference.bending import Json
+from conformance.reference.bending import Json, usages
 from conformance.reference.fault import fault
-from conformance.reference.faults.usage import COUNTS
+from conformance.reference.faults.usage import BATCH, COUNTS
 
 
 def _told(usage: Json, **counts: int) -> Json:
@@ -46,3 +46,34 @@ def each_prompt_counts_as_one_token(usage: Json, call: Call) -> Json:
 def created_has_a_fraction(documents: list[Json], call: Call) -> list[Json]:
     """`created` is a number with a fraction."""
     return [{**document, "created": document["created"] + 0.25} for document in documents]
+
+
+@fault(
+    Stage.REPLY,
+    "usage_has_three_counts",
+    also=(
+        "usage",
+        "plain_field_conforms",
+        "chunk_field_conforms",
+        "length_uses_the_limit",
+        "logprobs_count_the_tokens",
+        *BATCH,
+    ),
+)
+def usage_lacks_its_completion(documents: list[Json], call: Call) -> list[Json]:
+    """Usage does not count the completion."""
+    for usage in usages(documents):
+        usage.pop("completion_tokens", None)
+    return documents
+
+
+@fault(
+    Stage.REPLY,
+    "unasked_usage_takes_no_chunk",
+    only=lambda call: call.streamed and not call.wish.include_usage,
+    also=("chunk_has_choices",),
+    imitates="Every stream ended with a chunk without choices, asked or not.",
+)
+def usage_chunk_comes_unasked(documents: list[Json], call: Call) -> list[Json]:
+    """A stream that was not asked for usage has a chunk of it, without choices."""
+    return [*documents, {**documents[-1], "choices": [], "usage": call.usage}]

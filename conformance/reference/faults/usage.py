@@ -385,34 +385,3 @@ def usage_lacks_its_total(documents: list[Json], call: Call) -> list[Json]:
 def completion_tokens_are_zero(usage: Json, call: Call) -> Json:
     """The completion costs nothing."""
     return _spoken(usage, 0)
-
-
-@fault(
-    Stage.REPLY,
-    "usage_has_three_counts",
-    also=(
-        "usage",
-        "plain_field_conforms",
-        "chunk_field_conforms",
-        "length_uses_the_limit",
-        "logprobs_count_the_tokens",
-        *BATCH,
-    ),
-)
-def usage_lacks_its_completion(documents: list[Json], call: Call) -> list[Json]:
-    """Usage does not count the completion."""
-    for usage in usages(documents):
-        usage.pop("completion_tokens", None)
-    return documents
-
-
-@fault(
-    Stage.REPLY,
-    "unasked_usage_takes_no_chunk",
-    only=lambda call: call.streamed and not call.wish.include_usage,
-    also=("chunk_has_choices",),
-    imitates="Every stream ended with a chunk without choices, asked or not.",
-)
-def usage_chunk_comes_unasked(documents: list[Json], call: Call) -> list[Json]:
-    """A stream that was not asked for usage has a chunk of it, without choices."""
-    return [*documents, {**documents[-1], "choices": [], "usage": call.usage}]
