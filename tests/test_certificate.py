@@ -90,6 +90,7 @@ def test_a_fault_is_certified_as_what_it_is_with_its_area(conformance, whole, tm
         assert conformance("run", "madeup", *there, "--plan", "a.lock", "-q")[0] == 1
     code, out, err = conformance("certify", "reports/faulty", "--key", whole.key, *there)
     assert code == 1, err
+    assert "left out: no key was given" in out
     assert "faulty: partial" in out
     (line,) = [line for line in out.splitlines() if "lacks" in line]
     assert line.split()[:2] == ["errors", "partial"]
@@ -208,6 +209,7 @@ def test_a_plan_is_never_replaced_and_its_nonce_is_fit(conformance, whole):
     assert code == 2
     assert "is there already and may be in use" in err
     assert "expected 16 to 128" in conformance(*there, "--lock", "b", "--nonce", "short")[2]
+    assert "--no-hostile does not go with --lock" in conformance(*there, "--lock", "b", "--no-hostile")[2]
     assert "--nonce goes with --lock" in conformance(*there, "--nonce", NONCE)[2]
     assert "has no set that was in force" in conformance(*there, "--lock", "b", "--requirements", "2020-01-01")[2]
 

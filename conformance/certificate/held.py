@@ -108,6 +108,8 @@ def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: b
         then = frozen.in_force(contract.provider, chosen.requirements or today().isoformat(), chosen.specs)
     except (LockError, contracts.ContractError) as error:
         raise SettingsError(str(error)) from None
+    if not chosen.hostile:
+        raise SettingsError("--no-hostile does not go with --lock: a certificate speaks of hostile requests too")
     if chosen.select:
         raise SettingsError("--select does not go with --lock: a plan that is fixed shows all requirements")
     chosen = chosen if seeded else replace(chosen, seed=locks.seed_of(number))

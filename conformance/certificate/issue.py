@@ -56,6 +56,8 @@ def _demanded(found: Examined, terms: Terms, nonce: str | None) -> Iterator[Faul
         yield Fault("SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that one")
     if lock.told["profile"] != PROFILE:
         yield Fault("PLAN_DEPARTED", f"the plan has the profile {lock.told['profile']}; certified is {PROFILE}")
+    if not lock.told["hostile"]:
+        yield Fault("PLAN_DEPARTED", "the plan leaves hostile requests out, and a certificate speaks of them")
     if nonce is not None and nonce != lock.nonce:
         yield Fault("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce!r:.40}, given was {nonce!r:.40}")
     if terms.assurance == SELF:

@@ -59,6 +59,7 @@ def _level(rows: Sequence[Row], claims: Sequence[str]) -> dict[str, Any]:
         "passed": len(passed),
         "of": len(due),
         "lacking": sorted(row["id"] for row in due if row["outcome"] != "pass"),
+        "silent": sorted(row["id"] for row in musts if row not in due),
         "warned": sorted(row["id"] for row in rows if row["level"] == "SHOULD" and row["outcome"] in {"warn", "flaky"}),
     }
     if not due:

@@ -18,6 +18,7 @@ from conformance.report.page import environment
 from conformance.report.standing import plural
 from conformance.report.text import visible
 
+MOST_NAMES: Final = 12
 PAGE: Final = "certificate.html"
 COLOURS: Final = {FULL: "conformant", "partial": "incomplete", NONE: "broken"}
 
@@ -59,7 +60,7 @@ def render(told: Mapping[str, Any], id: str) -> str:  # noqa: A002
         areas=[(name, about[name], ours["areas"][name]) for name in names() if name in ours["areas"]],
         seed="follows from the nonce" if ours["plan"]["seed"] == seed_of(ours["plan"]["nonce"]) else "chosen by hand",
         assurance=ASSURANCE[ours["assurance"]],
-        subject=told["subject"],
+        most=MOST_NAMES,
     )
 
 

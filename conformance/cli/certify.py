@@ -232,3 +232,5 @@ def _summed(statement: dict[str, Any] | Any) -> None:
         click.echo(f"  {area:<10} {one['level']:<7} {one['passed']}/{one['of']}{lacks}")
     if ours["claims"]:
         click.echo(visible(f"  claimed: {', '.join(ours['claims'])}"))
+    for one in ours["left_out"]:
+        click.echo(visible(f"  left out: {one}"))
