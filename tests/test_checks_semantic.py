@@ -3,6 +3,7 @@
 import pytest
 
 from conformance.catalogue import Terms, load
+from conformance.checks.best import beaten
 from conformance.examples import choice, completion, contract, error, group, logprobs, plain, response, stream, usage
 from conformance.exchange import Group
 from conformance.model import Held, Layer, Level, Requirement, Source, Unclear, Violation
@@ -297,3 +298,10 @@ class TestTokens:
     def test_a_control_that_fails_proves_nothing(self):
         over = group("overflow", "tokens.overflow", control=error(), probe=error())
         assert doubts("context_overflow", over, behaviour="truncate")
+
+
+class TestTheBestOfMany:
+    def test_chances_are_exact(self):
+        assert beaten(3, 2, 5, 0) == pytest.approx(1)
+        assert beaten(1, 1, 4, 1) == pytest.approx(1 / 5)
+        assert beaten(2, 1, 1, 2) == pytest.approx(1 / 3)

@@ -570,6 +570,10 @@ class TestLimits:
     def test_a_combination_that_is_refused_is_shown(self):
         assert violations("combination_is_accepted", error("bad request", asked={"n": 2, "temperature": 0}))
 
+    def test_a_value_that_is_not_allowed_is_no_capability_that_is_missing(self):
+        refusal = error("none is not an allowed value", asked={"logit_bias": None, "stream": True})
+        assert violations("combination_is_accepted", refusal)
+
     @pytest.mark.parametrize(
         "message",
         [

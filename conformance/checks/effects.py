@@ -20,13 +20,14 @@ from conformance.agreement import (
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
 from conformance.checks.stop import generated
-from conformance.examples import choice, completion, example, group, plain, usage
+from conformance.examples import choice, completion, example, group, plain, stream, usage
 from conformance.exchange import Exchange, Group
 from conformance.model import Finding, Held, Unclear, Violation
 from conformance.texts import loops
 
 DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
 A_WORD_OR_TWO = 2  # is a whole answer that a model may be sure of
+SEEDED = {"temperature": 1, "seed": 7}
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
 
 
@@ -59,7 +60,16 @@ def repeats(group: Group, roles: Sequence[str], because: str) -> Findings:
     Scope.GROUP,
     group="seed",
     good=lambda: example(_draws("seed", [" 4", " 4"])),
-    bad=lambda: example(_draws("seed", [" 4", " 5", " 6", " 7", " 8", " 9"])),
+    bad=lambda: (
+        example(_draws("seed", [" 4", " 5", " 6", " 7", " 8", " 9"]))
+        + example(
+            group(
+                "seed",
+                first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH,
+                second=[stream(completion(choice(" 5")), asked=SEEDED)] * ENOUGH,
+            )
+        )
+    ),
 )
 def seed_repeats(group: Group, terms: Terms) -> Findings:
     """The same seed with the same parameters gives the same text.
@@ -68,7 +78,11 @@ def seed_repeats(group: Group, terms: Terms) -> Findings:
 
     Fix: seed the sampler of each request, and of each choice by its index.
     """
-    yield from repeats(group, ("first", "second"), "as the seed is the same")
+    ways = [{terms.asked(x).stream for x in group.all(role)} for role in ("first", "second")]
+    if ways[0] == ways[1]:
+        yield from repeats(group, ("first", "second"), "as the seed is the same")
+    else:
+        yield from compare(group, ("first", "second"), texts, "text with the same seed", terms, exact=True)
 
 
 @check(
@@ -264,7 +278,7 @@ def _names_tier(value: Any) -> bool:
 
 
 def _draws(kind: str, found: Sequence[str]) -> Group:
-    asked = {"temperature": 0} if kind == "repeat" else {"temperature": 1, "seed": 7}
+    asked = {"temperature": 0} if kind == "repeat" else SEEDED
     replies = [plain(completion(choice(text)), asked) for text in found]
     half = len(replies) // 2
     return group(kind, first=replies[:half], second=replies[half:])

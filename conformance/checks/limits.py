@@ -24,7 +24,7 @@ from conformance.model import Credential, Held, Observation, Unclear, Validity, 
 
 FINE: Final = completion(choice())
 UNSUPPORTED: Final = re.compile(
-    r"unsupported|(?:not|n't|never)\s+(?:\w+\s+){0,2}(?:support|available|allow)", re.IGNORECASE
+    r"unsupported|(?:not|n't|never)\s+(?:\w+\s+){0,2}(?:support|available|allow(?!ed values?))", re.IGNORECASE
 )
 
 

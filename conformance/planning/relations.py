@@ -32,6 +32,8 @@ from conformance.planning.values import specimens
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000
+SINGLES, BESTS = 40, 12  # draws that tell the best of twenty from any of them
+AT_ONCE: Final = 4  # of them, as prompts of one request
 SEEDS: Final = (1, 257, 65537)  # alike in their lowest bits, which must not be all that counts
 A_DOCUMENT: Final = 64  # tokens in which a small JSON text may end
 Patch = Mapping[str, Any]
@@ -124,6 +126,27 @@ def _seed(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         if _fine(scene, seeded):
             cases = [scene.case("relation", body, part("seed", name, role)) for role in ("first", "second")]
             yield Bundle("values", 3, tuple(cases), (0, 1))
+
+    if scene.full and name == "plain" and scene.has("seed", "temperature", "stream"):
+        drawn = {**setting, **fitting(scene, {"n": 2}), "seed": 20261, "temperature": 1}
+        yield from _two(scene, "seed", "on both channels", ("first", "second"), drawn, {**drawn, **streaming(scene)})
+
+
+def _best(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """Single draws, and the best of many: so few tokens that hardly any text ends of itself."""
+    if not scene.full or name != "plain" or not scene.has("best_of", "n", "logprobs", "temperature", "max_tokens"):
+        return
+    ground = {**setting, "temperature": 1, "max_tokens": 2, "logprobs": 1}
+    one = {**ground, "n": SINGLES}
+    best = {**ground, "best_of": scene.number("best_of", 20), "prompt": [PROMPT] * AT_ONCE}
+    if best["best_of"] == 20 and _fine(scene, one) and _fine(scene, best):
+        asked = [one, *[best] * (BESTS // AT_ONCE)]
+        roles = ("one", *["best"] * (BESTS // AT_ONCE))
+        cases = [
+            scene.case("relation", scene.body(patch), part("best", name, role))
+            for role, patch in zip(roles, asked, strict=True)
+        ]
+        yield Bundle("values", 3, tuple(cases), (0, *range(BESTS // AT_ONCE)))
 
 
 def _vary(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -307,6 +330,7 @@ KINDS: Final[Mapping[str, Build]] = {
     "twin": _twin, "never": _never, "logprobs": _logprobs, "echo": _echo, "many": _many, "default": _default,
     "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force, "ban": _ban,
     "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _tier, "overflow": _overflow,
+    "best": _best,
 }  # fmt: skip
 # Where relations are told besides the plain base, and which: those that code for the setting could break.
 SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {

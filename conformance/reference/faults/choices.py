@@ -261,3 +261,9 @@ def all_candidates_are_returned(wish: Wish, call: Call) -> Wish:
 def best_alone_is_returned(texts: list[Text], call: Call) -> list[Text]:
     """With best_of and n, the best one alone comes back."""
     return [text for text in texts if text.index % call.wish.n == 0]
+
+
+@fault(Stage.WISH, "best_of_is_the_likeliest", needs=("best_of",), imitates="best_of was accepted and ignored.")
+def best_of_is_ignored(wish: Wish, call: Call) -> Wish:
+    """With best_of, the first candidate comes back, whatever the others are."""
+    return replace(wish, best_of=wish.n)
