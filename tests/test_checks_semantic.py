@@ -305,3 +305,29 @@ class TestTheBestOfMany:
         assert beaten(3, 2, 5, 0) == pytest.approx(1)
         assert beaten(1, 1, 4, 1) == pytest.approx(1 / 5)
         assert beaten(2, 1, 1, 2) == pytest.approx(1 / 3)
+
+
+def _drawn(*replies):
+    """Replies to a sampled request, each with the texts of its choices."""
+    asked = {"temperature": 1.8, "n": len(replies[0])}
+    bodies = [completion(*(choice(text, index) for index, text in enumerate(texts))) for texts in replies]
+    return group("vary", draw=[plain(body, asked) for body in bodies])
+
+
+@pytest.mark.parametrize(
+    ("replies", "outcome"),
+    [
+        ([(" one two", " red blue")] * 6, Violation),
+        ([(" one two", " red blue")] * 2, Unclear),
+        ([(text, text) for text in (" a b", " c d", " e f", " g h", " i j", " k l")], Violation),
+        ([(" a b", " a b"), (" c d", " e f")], Held),
+        ([(" so so so so", " so so so so")] * 6, Unclear),
+        ([("", "")] * 6, Unclear),
+    ],
+    ids=[
+        "requests share a seed", "too few to tell", "choices share a seed", "as drawn", "a loop", "nothing to say",
+    ],
+)  # fmt: skip
+def test_draws_are_compared_choice_by_choice(replies, outcome):
+    found = list(load()["sampling_varies"].function(_drawn(*replies), Terms(contract())))
+    assert [type(one) for one in found] == [outcome]

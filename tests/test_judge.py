@@ -278,3 +278,16 @@ class TestMessages:
             deep = [deep]
         assert show(deep) == "list, too large to print"
         assert show(10**5000) == "int, too large to print"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'{"prompt":"a","max_tokens":1,"max_tokens":9}', b'\xef\xbb\xbf{"prompt":"a","max_tokens":1}', b'["a"]'],
+    ids=["a member named twice", "a byte order mark", "no object"],
+)
+def test_what_readers_take_in_different_ways_is_judged_by_nobody(toy, content):
+    judged = toy(Held())
+    x = plain(FINE)
+    odd = Exchange(replace(x.case, content=content, hostile=True, validity=Validity.UNSPECIFIED), x.attempts)
+    assert judged(odd).examined == 0
+    assert judged(x).examined == 1
