@@ -91,7 +91,7 @@ def _arms(
         for number in range(-(-replies // many)):
             cases.append(scene.case("relation", body, part("arms", key, role)))
             copies.append(number)
-    yield Bundle("rows", 4, tuple(cases), tuple(copies))
+    yield Bundle("rows", 3, tuple(cases), tuple(copies))
 
 
 def _ends(scene: Scene, name: str) -> tuple[float, float] | None:

@@ -30,6 +30,7 @@ from conformance.strictjson import dumps
 
 Drawn = Sequence[Mapping[str, Any]]
 Waves = Generator[Wave, tuple[Exchange, ...], None]
+LESSONS: Final = 8  # requests that replies may ask for beyond what was assumed of them
 LEFT_OUT: Final = "left out"
 ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
@@ -56,7 +57,9 @@ class Journey:
         profile = PROFILES["full" if self.scene.full else "gate"]
         ceiling = smaller(profile, self.budget) if self.budget else profile
         for place, name in enumerate(ORDER):
-            chosen = self._choose(self._ahead(ORDER[place:]), self._purse(ceiling))
+            purse = self._purse(ceiling)
+            purse.requests += LESSONS if self.scene.full and name in {"values", "rows"} else 0
+            chosen = self._choose(self._ahead(ORDER[place:]), purse)
             refused = len(self.known.refused) + len(self.known.apart)
             yield from self._send(name, [one for one in chosen if one.wave == name])
             if name == "base" and self._base_is_refused():

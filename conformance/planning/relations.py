@@ -175,7 +175,10 @@ def _null(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     each = scene.full and name == "plain"
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
-            yield from _two(scene, "null", f"{key} {name}", ("absent", "null"), setting, {**setting, **patch})
+            # what a penalty does shows where words come again
+            more = {"max_tokens": 4 * LONG} if key.endswith("_penalty") and scene.has("max_tokens") else {}
+            absent, null = {**setting, **more}, {**setting, **more, **patch}
+            yield from _two(scene, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
 
 def _short_default(scene: Scene) -> bool:
