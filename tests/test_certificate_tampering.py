@@ -17,11 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.certificate import bundle, examine, trust
+from conformance.certificate import bundle, examine, lock, trust
 from conformance.certificate.lock import canary
 from conformance.certificate.reasons import REASONS
 from conformance.certificate.statement import OURS, signed_for
 from conformance.certificate.verify import Known, Verified, verify
+from conformance.contract import load
+from conformance.recording import read
 from conformance.report import results
 from conformance.waivers import today
 from tests.certificates import NONCE, RECORDING, Case, certified, copied
@@ -493,6 +495,18 @@ def test_a_verdict_that_is_open_and_a_check_that_crashed(case, monkeypatch):
 
     monkeypatch.setattr(examine.verdicts, "derived", spoilt)
     assert {"REQUIREMENT_OPEN", "SUITE_FAULT", "VERDICT_DIFFERS"} <= codes(verified(case))
+
+
+def test_what_replies_lead_to_has_limits(case):
+    case.resealed(lambda told: told.update(adaptive={"waves": ["base"], "most": -1}))
+    found = examine.redraw.departures(
+        read(case.bundle / RECORDING), lock.read(case.bundle / "plan.lock"), load("madeup", case.specs)
+    )
+    told = [one.message for one in found]
+    assert told == [
+        "there is a wave 'values'; the plan allows base",
+        "0 requests follow from replies; the plan allows -1",
+    ]
 
 
 def test_each_code_was_seen():

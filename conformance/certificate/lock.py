@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "conformance-plan/1"
 NAME: Final = "plan.lock"
 GIVEN, DRAWN = "given", "drawn"
+ALONE: Final = "alone"  # what was refused in company, sent in smaller company
 _NONCE: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 
 
@@ -112,6 +113,8 @@ def make(
     """Fix a plan. `then` is the set of requirements that is to count."""
     from conformance.certificate.build import build
     from conformance.contract import home
+    from conformance.planning import LEFT_OUT
+    from conformance.planning.bundle import ORDER
     from conformance.runner.repeats import COPIES, MOST_CASES
 
     folder = home(contract.provider, chosen.specs)
@@ -146,7 +149,7 @@ def make(
                 "hostile": chosen.hostile,
                 "ceilings": asdict(chosen.budget),
                 "repeats": {"copies": COPIES, "most": MOST_CASES},
-                "adaptive": sorted({"alone", *(wave.name for wave in plan.waves)}),
+                "adaptive": {"waves": sorted({*ORDER, ALONE, LEFT_OUT}), "most": len(plan.cases)},
                 "drawn": [dumps(body) for body in plan.drawn],
                 "waves": [wave_out(wave) for wave in plan.waves],
             }

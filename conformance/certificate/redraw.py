@@ -55,6 +55,7 @@ def departures(recording: Recording, lock: Lock, contract: Contract) -> Iterator
             yield Fault("PLAN_DEPARTED", _told(found, asked))
             return
         replies = tuple(landed[case.id] for case in found.cases if case.id in landed)
+    yield from _adapted(recording.waves[: len(recording.waves) - len(sent)], lock)
     yield from _repeats(recording, sent, lock)
     yield from _ceilings(recording, lock)
 
@@ -69,6 +70,17 @@ def _told(found: Wave, asked: Wave) -> str:
         if names:
             return f"the wave {found.name!r} {words} {names[0]} ({len(names)} such requests)"
     return f"the requests of the wave {found.name!r} stand in another order than the plan's"
+
+
+def _adapted(waves: Sequence[Wave], lock: Lock) -> Iterator[Fault]:
+    """What replies led to stays within what the plan allows."""
+    fixed, limits = {case.id for wave in lock.waves for case in wave.cases}, lock.told["adaptive"]
+    strange = next((wave.name for wave in waves if wave.name not in limits["waves"]), "")
+    if strange:
+        yield Fault("PLAN_DEPARTED", f"there is a wave {strange!r}; the plan allows {', '.join(limits['waves'])}")
+    new = sum(case.id not in fixed for wave in waves for case in wave.cases)
+    if new > limits["most"]:
+        yield Fault("PLAN_DEPARTED", f"{new} requests follow from replies; the plan allows {limits['most']}")
 
 
 def _repeats(recording: Recording, rest: Sequence[Wave], lock: Lock) -> Iterator[Fault]:
