@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import stat
 from base64 import b64decode
 from dataclasses import replace
@@ -517,3 +518,12 @@ def test_what_was_required_later_is_run_shown_and_not_scored(conformance, case, 
     assert conformance(*strict, *there)[0] == 0
     code, _, err = conformance(*strict, "--specs", certified().specs[0])
     assert (code, "SET_DIFFERS" in err) == (1, True)
+
+
+def test_a_reader_needs_no_network(whole, monkeypatch):
+    def refuse(*given, **more):
+        raise AssertionError("a socket was asked for")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    found = verify.verify(whole.certificate, whole.bundle, verify.Known(trusted(whole.trust)), today(), whole.specs)
+    assert (found.faults, found.unexamined) == ((), ())
