@@ -23,16 +23,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
         return None
     shown, told = item.config.stash[SESSION].tell(row)
     fault = row["outcome"] == "error"
+    location = (item.nodeid.partition("::")[0], None, item.name)
     whole = pytest.TestReport(
         item.nodeid,
-        item.location,
+        location,
         {},
         "failed" if fault else OUTCOMES.get(shown, "passed"),  # type: ignore[arg-type]
         (str(item.path), 0, f"Skipped: {told}") if shown == "skipped" else told or None,
         "setup" if fault else "call",
     )
     dress(whole, row)
-    end = pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "teardown")
+    end = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown")
     for report in (whole, end):
         item.ihook.pytest_runtest_logreport(report=report)
     return True

@@ -19,8 +19,12 @@ _STATUS: Final = {"failure": "failed", "error": "other", "warning": "passed", "s
 
 
 def render(results: Mapping[str, Any]) -> str:
-    """The document as JSON. The same results give the same document, ids included."""
-    return json.dumps(document(results), indent=1) + "\n"
+    """The document as JSON, one test a line. The same results give the same document, ids included."""
+    whole = document(results)
+    tests = ",\n   ".join(json.dumps(test) for test in whole["results"]["tests"])
+    frame = json.dumps({**whole, "results": {**whole["results"], "tests": []}}, indent=1)
+    # quotes inside of strings are escaped, so this is the member and nothing else
+    return frame.replace('"tests": []', f'"tests": [\n   {tests}\n  ]', 1) + "\n"
 
 
 def document(results: Mapping[str, Any]) -> dict[str, Any]:

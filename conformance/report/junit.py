@@ -46,15 +46,14 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
         SubElement(properties, "property", {"name": "waiver", "value": _clean(accepted(row))})
     if not scored(row):
         SubElement(properties, "property", {"name": "not scored", "value": row["not_scored"]})
-    told = _clean(block(row, provider))
     first = _clean(row["reason"]) or row["outcome"]
     kind = shown_as(row, strict=results["strict"])
     if kind in {"error", "failure"}:
-        SubElement(case, kind, {"message": first, "type": row["outcome"]}).text = told
+        SubElement(case, kind, {"message": first, "type": row["outcome"]}).text = _clean(block(row, provider))
     elif kind == "skipped":
         SubElement(case, kind, {"message": f"{row['outcome']}: {first}"})
     elif kind == "warning":
-        SubElement(case, "system-out").text = told
+        SubElement(case, "system-out").text = _clean(block(row, provider))
     return case
 
 

@@ -11,10 +11,9 @@ def visible(text: str, *, lines: bool = False) -> str:
     """The text with controls as their pictures and other invisible characters as `<U+202E>`; `lines` keeps newlines."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() or (lines and char == "\n") else _SEEN.get(ord(char), f"<U+{ord(char):04X}>")
-        for char in text
-    )
+    if lines:
+        return "\n".join(map(visible, text.split("\n")))
+    return "".join(char if char.isprintable() else _SEEN.get(ord(char), f"<U+{ord(char):04X}>") for char in text)
 
 
 def decoded(data: bytes) -> str:
