@@ -125,6 +125,18 @@ def test_a_broken_promise_does_not_stop_the_upload_and_fails_at_the_end(tmp_path
     assert (gate.returncode, "::error title=Conformance::a promise is broken" in gate.stdout) == (1, True)
 
 
+def test_what_a_target_says_is_no_command_to_the_runner(tmp_path, machine):
+    (tmp_path / "conformance.toml").write_text(GOOD, "utf-8")
+    tokens = set()
+    for _ in range(2):
+        first, *between, last = judged(tmp_path, machine).stdout.splitlines()
+        (token,) = re.findall(r"^::stop-commands::([0-9a-f]{32})$", first)
+        assert (last, token in "".join(between)) == (f"::{token}::", False)
+        assert any("good: Conforms" in line for line in between)
+        tokens.add(token)
+    assert len(tokens) == 2
+
+
 def test_an_argument_is_an_argument_whatever_stands_in_it(tmp_path, machine):
     (tmp_path / "conformance.toml").write_text(GOOD, "utf-8")
     done = judged(tmp_path, machine, ARGUMENTS="--claim=no $(touch owned) `touch owned`; touch owned")
