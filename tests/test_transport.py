@@ -453,6 +453,23 @@ def test_a_target_that_is_gone_is_not_asked_for_ever(answer):
     assert "stopped answering" in sender.unsent["t/29"]
 
 
+def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
+    patience = replace(HURRIED, longest_wait=0.05)
+    exchanges, _, sender = send(
+        says("429 Slow", "retry-after: 9999"), Wave("many", cases(60)), pace=Pace(concurrency=4), patience=patience
+    )
+    assert 16 <= len(exchanges) <= 20
+    assert "overloaded" in sender.unsent["t/59"]
+
+
+def test_being_refused_for_load_now_and_then_stops_nothing():
+    answers = [*[says("429 Slow")] * 15, says()] * 3
+    exchanges, _, _ = send(
+        hostile.in_turn(*answers), Wave("many", cases(48), serial=True), patience=replace(HURRIED, retries=0)
+    )
+    assert len(exchanges) == 48
+
+
 # Order and pace
 
 

@@ -23,6 +23,8 @@ from conformance.transport.target import Target
 from conformance.transport.wire import Tried, Wire
 
 GONE_AFTER: Final = 8  # exchanges without a whole reply, one after the other
+TOO_MANY: Final = 429
+OVERLOADED_AFTER: Final = 16  # exchanges that were refused for load to the end, one after the other
 READ_FOR_USAGE: Final = 1024 * 1024  # parsing more would keep the loop from noticing what else arrives
 
 
@@ -76,6 +78,7 @@ class Sender:
         self._not_before = 0.0
         self._in_flight = 0
         self._unanswered = 0
+        self._overloaded = 0
         self._silence = ""
         self._landed = asyncio.Event()
 
@@ -173,6 +176,9 @@ class Sender:
         self._unanswered = self._unanswered + 1 if gone else 0
         if self._unanswered >= GONE_AFTER:
             self._silence = f"the target stopped answering ({self._unanswered} times running: {attempt.error})"
+        self._overloaded = self._overloaded + 1 if attempt.status == TOO_MANY else 0
+        if self._overloaded >= OVERLOADED_AFTER:
+            self._silence = f"the target is overloaded or the key's quota is spent ({self._overloaded} times HTTP 429)"
 
     async def _room(self, cost: Cost) -> str:
         """Wait while only requests in flight stand in the way; say why there is no room even without them."""
