@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,7 @@ def _script(span: str) -> SearchStrategy[str]:
     return st.text(st.characters(min_codepoint=ord(span[0]), max_codepoint=ord(span[-1])), min_size=1, max_size=12)
 
 
+@cache
 def free_text() -> SearchStrategy[str]:
     """Text in many scripts, joined emoji, white space, look-alikes of syntax; seldom lone surrogates and long runs."""
     pieces = st.one_of(
