@@ -185,4 +185,6 @@ def show(value: Any, most: int = 120) -> str:
         text = f"{type(value).__name__}, too large to print"
     if len(text) > most:
         text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)
