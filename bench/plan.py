@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 from conformance import planning
+from conformance.budget import usual
 from conformance.contract import load, providers
 from conformance.reference.core import Reference
 from conformance.reference.faults import FAULTS
@@ -43,7 +44,7 @@ def survivors(profile: str, provider: str) -> Iterator[tuple[str, bool]]:
         if fault.applies(contract):
             plan = planning.waves(contract, model=MODEL, profile=profile, has_key=True, drawn=drawn)
             bent = Reference(contract, key="key", faults=(fault,))
-            yield name, fault.check in rehearse(bent, plan).checks
+            yield name, fault.check in rehearse(bent, plan, attempts=usual(profile).requests).checks
 
 
 def main() -> None:

@@ -91,6 +91,11 @@ class Account:
             return None
         return self.budget.seconds - (self.clock() - self.started)
 
+    @property
+    def attempts_left(self) -> int | None:
+        """How many requests may still go out; None where there is no limit."""
+        return None if self.budget.requests is None else max(0, self.budget.requests - self.attempts)
+
     def refuses(self, cost: Cost = Cost(), *, in_flight: bool = True) -> str:
         """Why a request of this cost does not fit, or the empty string; `in_flight` counts what is set aside too."""
         held = self.promised if in_flight else Cost()

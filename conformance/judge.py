@@ -133,7 +133,7 @@ class _Tally:
     evidence: list[Evidence] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
     doubt: str = ""
-    repeat: list[str] = field(default_factory=list)
+    repeat: list[tuple[str, ...]] = field(default_factory=list)
     observations: dict[tuple[str, str], Observation] = field(default_factory=dict)
 
     def add(self, cases: Sequence[str], findings: Iterable[Finding]) -> None:
@@ -148,7 +148,7 @@ class _Tally:
                 self.unclear.append(finding.reason)
                 if finding.repeat:
                     self.doubt = self.doubt or finding.reason
-                    self.repeat += cases
+                    self.repeat.append(tuple(cases))
             else:
                 self.examined += finding.count if isinstance(finding, Held) else 1
                 if isinstance(finding, Violation):

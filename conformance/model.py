@@ -382,7 +382,7 @@ class Verdict:
     """What became of one requirement.
 
     `examined` counts occurrences, `exchanges` the exchanges or groups that showed any, `violations` the occurrences
-    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: cases to be sent again to settle it.
+    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: what settles each doubt, if sent again.
     """
 
     requirement: Requirement
@@ -394,7 +394,7 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     observations: tuple[Observation, ...] = ()
     incomplete: bool = False
-    repeat: tuple[str, ...] = ()
+    repeat: tuple[tuple[str, ...], ...] = ()
 
 
 BROKEN: Final = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.FLAKY})

@@ -83,7 +83,7 @@ class TestOutcomes:
     def test_a_doubt_that_asks_for_a_repeat_is_no_pass_yet(self, toy):
         verdict = toy(Held(), Unclear("other"), Unclear("once", repeat=True))(plain(FINE))
         assert verdict.outcome is Outcome.INCONCLUSIVE
-        assert verdict.repeat == ("example/0",)
+        assert verdict.repeat == (("example/0",),)
         assert verdict.reason == "unconfirmed: once"
 
     def test_a_doubt_beside_what_held_does_not_spoil_it(self, toy):
@@ -210,7 +210,7 @@ class TestGroups:
 
     def test_all_members_of_a_doubtful_group_are_repeated(self, toy):
         run = toy(Unclear("once", repeat=True), scope=Scope.GROUP, group="twin")
-        assert run(self.member(0, "x"), self.member(1, "y")).repeat == ("case/0", "case/1")
+        assert run(self.member(0, "x"), self.member(1, "y")).repeat == (("case/0", "case/1"),)
 
 
 class TestFaultsOfOurOwn:

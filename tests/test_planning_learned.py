@@ -125,7 +125,8 @@ class TestBans:
 
     def test_a_part_of_a_character_is_not_banned(self):
         def in_parts(case):
-            if case.validity is Validity.INVALID or not isinstance(case.body, dict) or isinstance(case.body.get("prompt"), list):
+            body = case.body if isinstance(case.body, dict) else {}
+            if case.validity is Validity.INVALID or not body or isinstance(body.get("prompt"), list):
                 return self.spelling(case)
             return plain(completion(choice(" a\ufffd", logprobs=logprobs([" a", "<42>"]))), case.content)
 

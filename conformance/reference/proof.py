@@ -11,6 +11,7 @@ from multiprocessing import get_context
 from typing import Any, Final
 from zlib import crc32
 
+from conformance.budget import usual
 from conformance.catalogue import load as checks
 from conformance.contract import load, providers
 from conformance.exchange import Exchange
@@ -56,7 +57,7 @@ class Ground:
         """A rehearsal against the reference with these faults or oddities."""
         provider = Reference(self.contract, KEY, now=_noon, **planted)
         plan = Journey(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).waves()
-        return provider, rehearse(provider, plan, self.known, Recall(self.recall))
+        return provider, rehearse(provider, plan, self.known, Recall(self.recall), usual(self.profile).requests)
 
 
 @dataclass(frozen=True)

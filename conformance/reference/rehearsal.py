@@ -38,8 +38,9 @@ def rehearse(
     plan: Generator[Wave, tuple[Exchange, ...], None],
     known: Mapping[str, Exchange] | None = None,
     recall: Recall | None = None,
+    attempts: int | None = None,
 ) -> Rehearsal:
-    """Play a plan and all repeats that its verdicts ask for.
+    """Play a plan and the repeats that its verdicts ask for, `attempts` in all where there is a limit.
 
     `known` are exchanges by case: what comes back the same again is taken from there, read already; and `recall` has
     what was found on them.
@@ -61,7 +62,7 @@ def rehearse(
             found = send(plan.send(found))
     except StopIteration:
         pass
-    room = MOST_CASES
+    room = MOST_CASES if attempts is None else min(MOST_CASES, attempts - len(exchanges))
     while True:
         planned = tuple(case for wave in waves for case in wave.cases)
         verdicts = judge_all(provider.contract, Traffic(exchanges, planned, recall))

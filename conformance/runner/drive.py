@@ -150,6 +150,7 @@ class _Trip:
     unsent: dict[str, str] = field(default_factory=dict)
     earlier: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
     stop: str = ""
+    in_doubt: str = ""
     judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
     async def make(self, patience: Patience, pace: Pace, seed: int, *, shrink: bool) -> None:
@@ -176,12 +177,17 @@ class _Trip:
                     await self._make_smaller(sender)
 
     async def _settle_doubts(self, sender: Sender) -> None:
-        room = MOST_CASES
+        left = self.account.attempts_left
+        room = MOST_CASES if left is None else min(MOST_CASES, left)
         while not self.stop and (waves := self._doubts(room)):
             for wave in waves:
                 room -= len(wave.cases)
                 if len(await self._exchange(wave, sender)) < len(wave.cases):
                     return
+        owed = [one for one in self._wanted() if one.incomplete and one.repeat]
+        if not self.stop and repeats(owed, self.waves, self.exchanges):
+            budget = f"the budget of {self.account.budget.requests} attempts has no room to ask again (--max-requests)"
+            self.in_doubt = f"{budget}: {len(owed)} verdicts are in doubt"
 
     async def _make_smaller(self, sender: Sender) -> None:
         """Send failing requests in smaller forms. Nobody misses what the budget has no room for."""
@@ -309,7 +315,8 @@ class _Trip:
         if self.stop:
             counted.setdefault(INTERRUPTED, 0)
         planned = len(self.traffic.planned)
-        return tuple(f"{why}: {count} of {planned} requests were not sent" for why, count in counted.items())
+        unsent = (f"{why}: {count} of {planned} requests were not sent" for why, count in counted.items())
+        return (*unsent, *filter(None, [self.in_doubt]))
 
 
 @contextmanager

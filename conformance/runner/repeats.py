@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from conformance.exchange import Exchange
-from conformance.model import RequestCase, Verdict, Wave
+from conformance.model import Level, RequestCase, Verdict, Wave
 
 COPIES: Final = 3  # of each exchange, the first included
 MOST_CASES: Final = 120  # of a run
@@ -19,11 +19,8 @@ def repeats(
 ) -> tuple[Wave, ...]:
     """Waves that send again what verdicts are in doubt about; what went out as a burst goes out as a burst."""
     by_id = {x.case.id: x.case for x in exchanges}
-    originals = dict.fromkeys(
-        by_id[wanted].repeats or wanted for verdict in verdicts for wanted in verdict.repeat if wanted in by_id
-    )
     made = Counter(case.repeats or case.id for case in by_id.values())
-    again = {by_id[original]: COPIES - made[original] for original in originals if original in by_id}
+    again = {by_id[name]: COPIES - made[name] for name in _chosen(_doubts(verdicts, by_id), made, room)}
     bursts = [wave for wave in waves if wave.burst]
     found: list[Wave] = []
     alone = [case for case in again if not any(case in wave.cases for wave in bursts)]
@@ -34,6 +31,29 @@ def repeats(
             if cases:
                 found.append(Wave(f"repeat {turn + 1}", cases, burst=burst))
     return tuple(found)
+
+
+def _doubts(verdicts: Iterable[Verdict], by_id: Mapping[str, RequestCase]) -> list[tuple[str, ...]]:
+    """What is in doubt, each as the cases that would settle it: one doubt of each row before a second of any."""
+    found = []
+    for verdict in verdicts:
+        for turn, cases in enumerate(verdict.repeat):
+            names = dict.fromkeys(by_id[name].repeats or name for name in cases if name in by_id)
+            rank = turn, list(Level).index(verdict.requirement.level), len(names)
+            found.append((rank, tuple(name for name in names if name in by_id)))
+    return [names for _, names in sorted(found, key=lambda one: one[0])]
+
+
+def _chosen(doubts: Iterable[tuple[str, ...]], made: Mapping[str, int], room: int) -> dict[str, None]:
+    """The cases of as many doubts as there is room to settle: half of what one takes settles nothing."""
+    chosen: dict[str, None] = {}
+    for names in doubts:
+        new = [name for name in names if name not in chosen and made[name] < COPIES]
+        price = sum(COPIES - made[name] for name in new)
+        if price <= room:
+            room -= price
+            chosen.update(dict.fromkeys(new))
+    return chosen
 
 
 def _copy(case: RequestCase, number: int) -> RequestCase:
