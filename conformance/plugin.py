@@ -64,7 +64,7 @@ class Session:
         shown = standing.shown_as(row, strict=self.results["strict"])
         if shown == "skipped":
             return shown, visible(f"{row['outcome'].replace('_', ' ')}: {row['reason']}")
-        return shown, terminal.block(row, self.results["provider"]) if shown != "passed" else ""
+        return shown, terminal.block(row, self.results) if shown != "passed" else ""
 
 
 SESSION: Final = pytest.StashKey[Session]()
@@ -225,7 +225,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Our own fault shows in the setup, so that pytest calls it an error and not a failure."""
     row = row_of(item)
     if row is not None and row["outcome"] == "error":
-        pytest.fail(terminal.block(row, item.config.stash[SESSION].results["provider"]), pytrace=False)
+        pytest.fail(terminal.block(row, item.config.stash[SESSION].results), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

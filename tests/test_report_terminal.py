@@ -20,7 +20,7 @@ def test_a_failure_is_told_in_few_lines():
         "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
         "  observed  scenario/3f9a1c, event 6 /choices: choices is [{'index': 0}] beside usage; expected []",
         "  examined  6 occurrences in 6 exchanges, 2 broke the promise",
-        "  repeat    conformance send example shrink/5ma11e57",
+        "  repeat    conformance send example shrink/5ma11e57 --base-url http://127.0.0.1:8080/v1 --model m",
         (
             "  curl      curl -sSNi http://127.0.0.1:8080/v1/completions"
             " -H \"Authorization: Bearer $CONFORMANCE_API_KEY\" -H 'content-type: application/json'"
@@ -38,8 +38,19 @@ def test_results_that_know_no_smallest_request_are_told_by_their_evidence():
     found = document()
     row = next(one for one in found["requirements"] if one["smallest"])
     del row["smallest"]
-    lines = terminal.block(row, "example").splitlines()
-    assert lines[-1] == "  repeat    conformance send example scenario/3f9a1c"
+    lines = terminal.block(row, found).splitlines()
+    assert lines[-1].startswith("  repeat    conformance send example scenario/3f9a1c --base-url ")
+
+
+def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_is():
+    found = document()
+    found["target"] = {**found["target"], "name": "gateway", "model": "org/a b"}
+    lines = next(terminal.blocks(found)).splitlines()
+    assert lines[0] == "FAILED gateway usage.chunk.empty-choices (MUST)"
+    (repeat,) = (line for line in lines if line.startswith("  repeat"))
+    assert repeat.endswith("--base-url http://127.0.0.1:8080/v1 --model 'org/a b' --name gateway")
+    found["target"]["base_url"] = "recorded"
+    assert "--base-url" not in next(terminal.blocks(found))
 
 
 def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():

@@ -90,7 +90,7 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
     if shown != "passed":
         test["message"] = visible(row["reason"]) or row["outcome"]
     if shown in {"failure", "error", "warning"}:
-        test["trace"] = visible(block(row, results["provider"]), lines=True)
+        test["trace"] = visible(block(row, results), lines=True)
         shown_by = [one for one in (row.get("smallest"), *row["evidence"][:1]) if one and one["curl"]]
         if shown_by:
             test["snippet"] = visible(shown_by[0]["curl"], lines=True)

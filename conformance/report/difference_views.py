@@ -56,7 +56,7 @@ def _terminal(found: Difference, *, strict: bool) -> Iterator[str]:
         for change in changes:
             yield f"  {change.id} ({change.row['level']}): {outcomes(change)}{_waived(change.row)}"
             if kind == BROKEN:
-                told = block(change.row, found.after["provider"]).splitlines()[1:]
+                told = block(change.row, found.after).splitlines()[1:]
                 yield from (f"  {line}" for line in told)
             if kind == CHANGED:
                 yield from (f"    now     {visible(said)}" for said in change.appeared)

@@ -49,11 +49,11 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
     first = _clean(row["reason"]) or row["outcome"]
     kind = shown_as(row, strict=results["strict"])
     if kind in {"error", "failure"}:
-        SubElement(case, kind, {"message": first, "type": row["outcome"]}).text = _clean(block(row, provider))
+        SubElement(case, kind, {"message": first, "type": row["outcome"]}).text = _clean(block(row, results))
     elif kind == "skipped":
         SubElement(case, kind, {"message": f"{row['outcome']}: {first}"})
     elif kind == "warning":
-        SubElement(case, "system-out").text = _clean(block(row, provider))
+        SubElement(case, "system-out").text = _clean(block(row, results))
     return case
 
 

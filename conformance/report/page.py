@@ -14,6 +14,7 @@ from markupsafe import Markup
 from conformance.exchange import Exchange
 from conformance.report.evidence import Traffic, citations, with_companions
 from conformance.report.locate import event_of
+from conformance.report.replay import again
 from conformance.report.results import address
 from conformance.report.standing import (
     OUTCOMES,
@@ -69,6 +70,7 @@ def environment() -> Environment:
         "dotted": lambda id: Markup(_content(visible(id)).replace(".", ".<wbr>")),  # noqa: S704, A006 - escaped
         "split": _split,
         "accepted": accepted,
+        "again": again,
         "examined": _examined,
         "event_of": event_of,
         "pre": pre,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.model import Credential, RequestCase
+from conformance.report.text import visible
 
 KEY: Final = "CONFORMANCE_API_KEY"
 WRONG: Final = "wrong-key"
@@ -49,6 +50,17 @@ def curl(case: RequestCase, url: str) -> str:
         else:
             words.append(f"--data-raw {shlex.quote(text)}")
     return before + " \\\n  ".join(words)
+
+
+def again(results: Mapping[str, Any], case: str) -> str:
+    """The command that sends a case again to the same target."""
+    provider, target = results["provider"], results["target"]
+    words = ["conformance", "send", provider, case]
+    if target["base_url"].startswith("http"):
+        words += ["--base-url", target["base_url"], "--model", target["model"]]
+    if target["name"] != provider:
+        words += ["--name", target["name"]]
+    return visible(shlex.join(words))
 
 
 def _streams(case: RequestCase) -> bool:

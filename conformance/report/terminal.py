@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from conformance.report.replay import one_line
+from conformance.report.replay import again, one_line
 from conformance.report.standing import (
     OUTCOMES,
     Row,
@@ -25,10 +25,11 @@ WIDTH = 118
 _HEAD = {"fail": "FAILED", "warn": "WARNED", "flaky": "FLAKY", "error": "ERROR", "inconclusive": "UNKNOWN"}
 
 
-def block(row: Row, provider: str) -> str:
+def block(row: Row, results: Mapping[str, Any]) -> str:
     """One requirement that is not simply kept: what was promised, observed, examined, and how to see it again."""
     head = "WAIVED" if waived(row) else _HEAD.get(row["outcome"], row["outcome"].upper())
-    lines = [f"{head} {provider} {row['id']} ({row['level']})"]
+    provider = results["provider"]
+    lines = [f"{head} {visible(results['target']['name'])} {row['id']} ({row['level']})"]
     lines += _field("promised", f"{row['promise']}  [{place(row, provider)}]")
     if row["evidence"]:
         first = row["evidence"][0]
@@ -37,7 +38,7 @@ def block(row: Row, provider: str) -> str:
         broke = f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}"
         lines += _field("examined", f"{broke}, {row['violations']:,} broke the promise")
         smallest = row.get("smallest") or {"case": first["case"], "curl": "", "python": ""}
-        lines += _field("repeat", f"conformance send {provider} {smallest['case']}")
+        lines += _pasted("repeat", again(results, smallest["case"]))
         lines += _pasted("curl", smallest["curl"]) + _pasted("python", smallest["python"])
     elif row["reason"]:
         lines += _field("because", visible(row["reason"]))
@@ -70,7 +71,7 @@ def blocks(results: Mapping[str, Any]) -> Iterator[str]:
     unsent = [row for row in rows if row["outcome"] == "not_run"]
     for row in sorted(rows, key=urgency):
         if row["outcome"] != "not_run":
-            yield block(row, results["provider"])
+            yield block(row, results)
     if unsent:
         yield f"NOT RUN {plural(len(unsent), 'requirement')}: the run ended before the requests that show them"
 
