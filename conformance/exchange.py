@@ -133,11 +133,11 @@ class Exchange:
     case: RequestCase
     attempts: tuple[Attempt, ...]
 
-    @property
+    @cached_property
     def last(self) -> Attempt:
         return self.attempts[-1]
 
-    @property
+    @cached_property
     def status(self) -> int | None:
         return self.last.status
 
@@ -149,7 +149,7 @@ class Exchange:
     def pieces(self) -> tuple[Piece, ...]:
         return self.last.pieces
 
-    @property
+    @cached_property
     def ending(self) -> Ending:
         return self.last.ending
 
@@ -158,11 +158,11 @@ class Exchange:
         found = [value for key, value in self.headers if key.lower() == name]
         return ", ".join(found) if found else None
 
-    @property
+    @cached_property
     def successful(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
 
-    @property
+    @cached_property
     def refused(self) -> bool:
         """Whether the target turned the request down for what it says, not for load, key or route."""
         return self.status is not None and 400 <= self.status < 500 and self.status not in {401, 403, 404, 408, 429}

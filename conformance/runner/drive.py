@@ -275,7 +275,8 @@ class _Trip:
             heard.attempted(case, attempt, final)
 
         def finished(x: Exchange) -> None:
-            whole = Exchange(x.case, (*self.earlier.get(x.case.id, ()), *x.attempts))
+            earlier = self.earlier.get(x.case.id)
+            whole = Exchange(x.case, (*earlier, *x.attempts)) if earlier else x  # with all that was read of it
             self.landed[x.case.id] = whole
             heard.finished(whole)
 
