@@ -509,5 +509,8 @@ def test_what_replies_lead_to_has_limits(case):
     ]
 
 
-def test_each_code_was_seen():
+def test_each_code_was_seen(request):
+    ours = [item for item in request.session.items if item.module.__name__ == __name__]
+    if len(ours) < 50:
+        pytest.skip("speaks of the whole table")
     assert REASONS.keys() - NAMED <= {"ENVELOPE_MALFORMED", "SUITE_DIFFERS"}, "a code without a test"
