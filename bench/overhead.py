@@ -3,8 +3,9 @@
     python bench/overhead.py [PROVIDER] [PROFILE]
 
 The reference is served by another process, so that its own work is not counted. Start-up is what is the same whatever
-is sent: the interpreter, importing all that a run needs, loading the contract, compiling the pages' templates. It is
-done first and told apart; all that `conformance run` does then counts, drawing and planning included.
+is sent: the interpreter, importing all modules that a run was seen to import, loading the contract, compiling the
+templates of pages. It is done first and told apart; all that `conformance run` does then counts, drawing and planning
+included.
 """
 
 import os
@@ -15,10 +16,12 @@ import tempfile
 
 SUITE = [sys.executable, "-m", "conformance"]
 RUN = """
-import resource, sys
-import conformance.cli.judge, conformance.launch, conformance.planning.samples, conformance.planning.shrink
-import conformance.plugin_items, conformance.runner, conformance.transport, pytest, pytest_html, pytest_metadata.plugin
-import jsonschema_rs, schemathesis.specs.openapi.schemas
+import importlib, resource, sys
+for name in sys.argv.pop(1).split(","):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
 from conformance.catalogue import load as checks
 from conformance.cli import main
 from conformance.contract import load
@@ -37,13 +40,22 @@ try:
     main(sys.argv[1:])
 finally:
     print(f"start-up {begun:.3f} s, run {spent() - begun:.3f} s")
+    print("modules", ",".join(name for name in sys.modules if name != "__main__"))
 """
+# Importing these shows something or waits for somebody.
+LEFT_OUT = {"this", "antigravity", "readline", "pdb", "code", "cmd"}
 
 
 def measured(provider, profile, url, out):
     """Seconds of start-up and of the run, and the number of requests that it tells of."""
     words = ["run", provider, "--base-url", url, "--model", "reference", "--profile", profile, "--out", out]
-    ended = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=False)
+    modules = "conformance"
+    for _ in range(2):  # the first tells what is imported
+        ended = subprocess.run(
+            [sys.executable, "-c", RUN, modules, *words], capture_output=True, text=True, check=False
+        )
+        told = re.search(r"^modules (.*)$", ended.stdout, re.MULTILINE)
+        modules = ",".join(name for name in told[1].split(",") if name not in LEFT_OUT) if told else modules
     count = re.search(r"([\d,]+) requests", ended.stdout)
     times = re.search(r"start-up ([\d.]+) s, run ([\d.]+) s", ended.stdout)
     if count is None or times is None:

@@ -309,6 +309,8 @@ def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
     row = getattr(report, "row", None)
     if row is not None:
         cells[:] = dressing.cells(row, cells[0])
+    elif getattr(report, "tells_nothing", False):
+        del cells[:]
 
 
 def pytest_html_results_table_html(report: Any, data: list[str]) -> None:

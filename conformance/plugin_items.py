@@ -33,7 +33,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
         "setup" if fault else "call",
     )
     dress(whole, row)
-    end = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown")
+    end = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown", tells_nothing=True)
     for report in (whole, end):
         item.ihook.pytest_runtest_logreport(report=report)
     return True

@@ -290,11 +290,14 @@ def _is_number(value: Any) -> bool:
 
 def combines(contract: Contract, combination: Combination, body: Mapping[str, Any]) -> bool:
     """Whether a body holds what the combination names."""
-    if any(body.get(name) is None for name in combination.given):
-        return False
-    asked = Asked(body, contract.defaults)
+    for name in combination.given:
+        if body.get(name) is None:
+            return False
     for name, wanted in combination.where.items():
-        if asked.get(name) not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
+        value = body.get(name)
+        if value is None:
+            value = contract.defaults.get(name)
+        if value not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
             return False
     for name, shape in combination.shape.items():
         if name not in body or not _is_valid(dumps(shape), body[name]):
@@ -302,5 +305,6 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
     if combination.compare is None:
         return True
     left, how, right = combination.compare
+    asked = Asked(body, contract.defaults)
     a, b = asked.get(left), asked.get(right) if isinstance(right, str) else right
     return _is_number(a) and _is_number(b) and _COMPARE[how](a, b)
