@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,10 @@ from typing import Any, Final
 from conformance.budget import CERTIFY, PROFILES, Budget, planned_as, usual
 
 KEY_VARIABLE: Final = "CONFORMANCE_API_KEY"
+_ABOVE_ZERO: Final = (
+    *("concurrency", "max_requests", "max_tokens", "max_prompt_tokens", "max_seconds", "timeout"),
+    *("requests_per_minute", "tokens_per_minute"),
+)
 _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -133,8 +138,8 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         from conformance.certificate import held
 
         told |= held.options(Path(told["plan"]), provider, chosen)
-    for key in ("concurrency", "max_requests", "max_tokens", "max_prompt_tokens", "max_seconds", "timeout"):
-        if told[key] is not None and told[key] <= 0:
+    for key in _ABOVE_ZERO:
+        if told[key] is not None and not 0 < told[key] < math.inf:
             raise SettingsError(f"--{key.replace('_', '-')} is {told[key]}; expected a number above 0")
     if planned_as(told["profile"]) not in PROFILES:
         known = ", ".join((*PROFILES, CERTIFY))
@@ -151,7 +156,7 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         )
     return Settings(
         provider,
-        told["base_url"] or "",
+        (told["base_url"] or "").strip(),
         told["model"] or "",
         told["profile"],
         told["seed"],

@@ -202,6 +202,9 @@ def test_the_environment_can_switch_off_what_the_file_switches_on(monkeypatch):
         ("TIMEOUT", "soon", "CONFORMANCE_TIMEOUT is 'soon'; expected a number"),
         ("STRICT", "perhaps", "CONFORMANCE_STRICT is 'perhaps'; expected 1 or 0"),
         ("CONCURRENCY", "0", "--concurrency is 0; expected a number above 0"),
+        ("TIMEOUT", "nan", "--timeout is nan; expected a number above 0"),
+        ("MAX_SECONDS", "inf", "--max-seconds is inf; expected a number above 0"),
+        ("TOKENS_PER_MINUTE", "0", "--tokens-per-minute is 0.0; expected a number above 0"),
     ],
 )
 def test_an_environment_that_makes_no_sense_is_refused(monkeypatch, name, value, says):

@@ -48,7 +48,8 @@ async def _examined(chosen: Settings, contract: Contract) -> int:
     worst = 0
     with target(chosen, contract) as (where, model):
         address = f"{where.base_url.rstrip('/')}{contract.path}"
-        click.echo(f"{chosen.target}: {address}, model {model}, {'with' if where.key else 'without'} a key")
+        told = f"{chosen.target}: {address}, model {model}, {'with' if where.key else 'without'} a key"
+        click.echo(visible(told))
         async for symptom in examine(where, contract, model, patience(chosen)):
             click.echo(f"  {symptom.state:<5}  {symptom.about:<11}  {visible(symptom.seen)}")
             worst = 3 if symptom.state is State.WRONG else worst

@@ -86,7 +86,8 @@ def _together(
         outputs.publish_all(overview.markdown(rows), [one for one in found if one])
     if len(rows) > 1:
         click.echo("\n".join(overview.lines(rows)))
-    click.echo(f"reports: {out / 'index.html'}")
+    if any(written):
+        click.echo(f"reports: {out / 'index.html'}")
 
 
 def gravest(codes: list[int]) -> int:

@@ -145,7 +145,8 @@ def read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); give a results.json that `conformance run` wrote") from None
+        said = getattr(error, "strerror", None) or error
+        raise ValueError(f"{path} cannot be read ({said}); give a results.json that `conformance run` wrote") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         told = found.get("schema") if isinstance(found, dict) else type(found).__name__
         raise ValueError(f"{path} says schema {told!r}; expected {SCHEMA!r}: write it again with this version")
