@@ -14,10 +14,11 @@ from conformance import recording
 from conformance.budget import Budget
 from conformance.catalogue import CATALOGUE, Scope, check, load
 from conformance.examples import case, contract, error, example, group, plain
-from conformance.exchange import Exchange
+from conformance.exchange import Attempt, Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.model import (
     Credential,
+    Ending,
     Held,
     Layer,
     Level,
@@ -196,6 +197,19 @@ def test_a_server_that_is_not_there_is_told_in_one_line():
     made = run(TERMS, Target("http://127.0.0.1:9", "/completions"), one_wave(), patience=HURRIED)
     assert "http://127.0.0.1:9 gave no reply in 2 attempts" in made.incomplete[0]
     assert "Connect" in made.incomplete[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate", "SSL_CERT_FILE"),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "begin with http://"),
+        ("no connection within 10 s", "see that it runs"),
+    ],
+)
+def test_a_connection_that_came_to_nothing_is_told_with_what_to_do(error, advice):
+    failed = Exchange(case({}), (Attempt(0.0, None, error=error, ending=Ending.TRUNCATED),))
+    assert advice in obstacle(failed, Target("https://h", "/completions"))
 
 
 def test_the_line_masks_secrets_in_the_query():

@@ -30,7 +30,7 @@ def obstacle(x: Exchange, target: Target) -> str:
     url = Redaction(target.secrets).text(target.url(x.case))
     if x.status is None:
         tried = f" in {len(x.attempts)} attempts" if len(x.attempts) > 1 else ""
-        return f"{target.base_url} gave no reply{tried}: {x.last.error}; see that it runs and that --base-url is right"
+        return f"{target.base_url} gave no reply{tried}: {x.last.error}; {_advice(x.last.error)}"
     seen = f"HTTP {x.status} for {x.case.method} {url}"
     if 300 <= x.status < 400:
         there = show(x.header("location") or "nowhere")
@@ -45,6 +45,15 @@ def obstacle(x: Exchange, target: Target) -> str:
     if x.status in {429, 502, 503, 504}:
         return f"{seen} after {len(x.attempts)} attempts{_said(x)}; the target is overloaded or down: try later"
     return ""
+
+
+def _advice(error: str) -> str:
+    """What to do about a connection that came to nothing."""
+    if "CERTIFICATE_VERIFY_FAILED" in error:
+        return "name the file of the authority that signed it with SSL_CERT_FILE"
+    if "WRONG_VERSION_NUMBER" in error:
+        return "what answers there speaks no TLS: see whether --base-url is to begin with http://"
+    return "see that it runs and that --base-url is right"
 
 
 def _is_html(x: Exchange) -> bool:
