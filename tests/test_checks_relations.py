@@ -174,11 +174,16 @@ class TestOthers:
         def reply(text):
             return plain(completion(choice(text)), COLD)
 
-        solo = {"solo_0": [reply(" one uno")] * 3, "solo_1": [reply(" two due")] * 3}
-        other = group("burst", **solo, burst_0=reply(" one eins"), burst_1=reply(" two due"))
-        mixed = group("burst", **solo, burst_0=reply(" one due"), burst_1=reply(" two due"))
-        assert doubts("burst_does_not_mix", other)
-        assert breaks("burst_does_not_mix", mixed)
+        def burst(*texts, times=3):
+            solo = {"solo_0": [reply(" one uno")] * times, "solo_1": [reply(" two due dos deux")] * times}
+            return group("burst", **solo, burst_0=[reply(one) for one in texts], burst_1=reply(" two due dos deux"))
+
+        assert doubts("burst_does_not_mix", burst(" one eins"))
+        assert doubts("burst_does_not_mix", burst(*[" one due"] * 3)), "a single word turns up by chance"
+        assert doubts("burst_does_not_mix", burst(" one due dos")), "and so do two, once"
+        assert doubts("burst_does_not_mix", burst(*[" one due dos"] * 3, " one eins")), "under load texts differ here"
+        assert breaks("burst_does_not_mix", burst(*[" one due dos"] * 3))
+        assert found("burst_does_not_mix", burst(" one due dos", times=1))[0].repeat
 
     def test_half_a_surrogate_pair_that_was_sent_may_come_back(self):
         x = plain(completion(choice("\ud83d 4")), {"echo": True, "prompt": "\ud83d"})

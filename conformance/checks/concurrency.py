@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from conformance.agreement import ENOUGH, constant, contrast, counted, excuse, members, texts
@@ -15,17 +15,18 @@ from conformance.model import Finding, Held, Unclear, Violation
 Replies = tuple[Exchange, ...]
 
 _WORD: Final = re.compile(r"\w{3,}")
+RUN: Final = 2  # words of another answer, one after the other: single ones turn up by chance
 
 
 @check(
     "concurrency",
     Scope.GROUP,
     group="burst",
-    good=lambda: example(_burst(" one uno", " two due")),
+    good=lambda: example(_burst(" one uno", " two due dos deux")),
     bad=lambda: (
-        example(_burst(" two due", " one uno", times=ENOUGH))
-        + example(_burst(" one uno", " two due", tokens=9))
-        + example(_burst(" one due", " two due", times=ENOUGH))
+        example(_burst(" two due dos deux", " one uno", times=ENOUGH))
+        + example(_burst(" one uno", " two due dos deux", tokens=9))
+        + example(_burst(" one due dos deux", " two due dos deux", times=ENOUGH))
     ),
 )
 def burst_does_not_mix(group: Group, terms: Terms) -> Findings:
@@ -40,6 +41,7 @@ def burst_does_not_mix(group: Group, terms: Terms) -> Findings:
     if not any(solo.values()):
         yield Unclear("no request of the burst was answered alone")
         return
+    mixed = _mixed(group, solo, terms)
     for place in places:
         problem = excuse(group, f"burst-{place}", f"solo-{place}")
         if problem:
@@ -47,10 +49,10 @@ def burst_does_not_mix(group: Group, terms: Terms) -> Findings:
             continue
         others = {other: replies for other, replies in solo.items() if other != place and replies}
         for x in members(group, f"burst-{place}"):
-            yield _judged(x, solo[place], others, terms)
+            yield _judged(x, solo[place], others, mixed.get(id(x), ""))
 
 
-def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], terms: Terms) -> Finding:
+def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], strange: str) -> Finding:
     told, alone = counted(x, "prompt_tokens"), counted(own[0], "prompt_tokens")
     if told is not None and alone is not None and told != alone:
         return Violation(f"prompt_tokens is {told} in a burst; expected {alone} as alone", "usage", x.case.id)
@@ -64,7 +66,6 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], terms: Ter
         told_text = f"the text is {observed}, that of request {taken[0]} of the burst"
         return Violation(f"{told_text}; expected {expected} as each time alone", "", x.case.id)
     lost = not any(found.values()) and all(any(one.values()) for one in mine)
-    strange = _strange(x, found, mine, foreign, terms)
     if not strange and not lost and not taken:
         return Unclear(f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others")
     if len(own) < ENOUGH:
@@ -77,18 +78,38 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], terms: Ter
     return Unclear("the target is not deterministic: the text differs between replies to one request")
 
 
-def _strange(
-    x: Exchange,
-    found: Mapping[int, str],
-    mine: list[Mapping[int, str]],
-    foreign: Mapping[str, Mapping[int, str]],
-    terms: Terms,
-) -> list[str]:
-    """Words of other requests' answers that this one has neither in its prompt nor in its answer alone."""
-    prompt = " ".join(one for one in terms.asked(x).prompts if isinstance(one, str))
-    own = set(_WORD.findall(" ".join(map(_joined, mine)) + " " + prompt))
-    theirs = {word for text in foreign.values() for word in _WORD.findall(_joined(text))}
-    return sorted((set(_WORD.findall(_joined(found))) & theirs) - own)
+def _mixed(group: Group, solo: Mapping[str, Replies], terms: Terms) -> dict[int, str]:
+    """What replies of the burst have of other answers; nothing where chance may have put it there.
+
+    Near ties fall otherwise under load, and what is then said may use any word. So a mix-up shows in several replies,
+    in words that follow one another in somebody else's answer, and leaves no word of the burst unexplained.
+    """
+    found: dict[int, str] = {}
+    count = 0
+    for place, own in solo.items():
+        theirs = [_joined(texts(replies[0])) for other, replies in solo.items() if other != place and replies]
+        for x in members(group, f"burst-{place}") if own else ():
+            prompt = " ".join(one for one in terms.asked(x).prompts if isinstance(one, str))
+            said = _joined(texts(x))
+            known = " ".join((*(_joined(texts(one)) for one in own), prompt))
+            new = [word for word in _WORD.findall(said) if word not in known]
+            if not all(any(word in text for text in theirs) for word in new):
+                return {}
+            if words := _longest(_WORD.findall(said), known, theirs):
+                found[id(x)] = words
+                count += 1
+    once = all(len(own) < ENOUGH for own in solo.values())  # to be sent again
+    return found if once or count >= ENOUGH else {}
+
+
+def _longest(said: list[str], known: str, theirs: Iterable[str]) -> str:
+    """The first words of a reply, one after the other, that stand so in another answer and none of them in its own."""
+    sequences = [" ".join(_WORD.findall(text)) for text in theirs]
+    for start in range(len(said) - RUN + 1):
+        run = said[start : start + RUN]
+        if not any(word in known for word in run) and any(" ".join(run) in one for one in sequences):
+            return " ".join(run)
+    return ""
 
 
 def _joined(found: Mapping[int, str]) -> str:
@@ -102,7 +123,7 @@ def _burst(first: str, second: str, tokens: int = 4, times: int = 1) -> Group:
     return group(
         "burst",
         solo_0=[reply(" one uno", "1")] * times,
-        solo_1=[reply(" two due", "2")] * times,
+        solo_1=[reply(" two due dos deux", "2")] * times,
         burst_0=[reply(first, "1", tokens)] * times,
         burst_1=[reply(second, "2")] * times,
     )
