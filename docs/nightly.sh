@@ -18,6 +18,7 @@ for results in "$reports"/*/results.json; do
   if [ -n "$last" ]; then
     code=0
     conformance diff "$last" "$results" --format markdown >> "$reports/changes.md" || code=$?
+    echo >> "$reports/changes.md"
     if [ "$code" -gt "$worst" ]; then worst=$code; fi
   fi
   mkdir -p "$history/$night/$target"

@@ -288,3 +288,16 @@ def test_a_folder_without_results_is_exit_code_2(conformance, folders):
 def test_a_change_is_one_of_the_kinds_that_are_explained():
     assert all(change.kind in difference.MEANING for change in both().changes)
     assert replace(both(), changes=()).exit_code() == 0
+
+
+def test_a_waiver_that_no_longer_fits_is_told_though_no_promise_is_newly_broken():
+    before, after = made(verdict(FAIL)), made(verdict(FAIL))
+    after["waiver_faults"] = ["the waiver of usage.a expired on 2026-11-19"]
+    assert compare(before, after).notes == ("the waiver of usage.a expired on 2026-11-19",)
+    assert compare(after, after).notes == ()
+    assert "expired on" in as_markdown(compare(before, after))
+
+
+def test_several_differences_in_one_file_bear_the_names_of_their_targets():
+    found = compare(made(verdict(PASS)), made(verdict(PASS)))
+    assert as_markdown(found).startswith("## example: no new failure: all 1 as before\n")

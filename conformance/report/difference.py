@@ -138,5 +138,7 @@ def _notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]
             yield f"{called}{told}"
     for which, results in (("the earlier", before), ("the later", after)):
         yield from (f"{which} run is incomplete: {reason}" for reason in results["incomplete"])
+    known = before.get("waiver_faults", ())
+    yield from (fault for fault in after.get("waiver_faults", ()) if fault not in known)
     if before["started_at"] > after["started_at"]:
         yield "the second run is the older one"

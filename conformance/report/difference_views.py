@@ -81,7 +81,8 @@ def as_markdown(found: Difference, *, strict: bool = False) -> str:
 
 
 def _markdown(found: Difference, *, strict: bool) -> Iterator[str]:
-    yield f"## {headline(found, strict=strict)}\n"
+    said = headline(found, strict=strict)
+    yield f"## {markdown.plain(found.after['target']['name'])}: {said[0].lower()}{said[1:]}\n"
     yield f"- before: {markdown.plain(named(found.before))}"
     yield f"- after: {markdown.plain(named(found.after))}"
     yield from (f"- {markdown.plain(note)}" for note in found.notes)
