@@ -20,7 +20,7 @@ _ALONE: Final = (
     *("-p", "conformance.plugin_items"),
     *("-c", os.devnull, "--noconftest", "--capture=no", "--no-header", "-q"),
 )
-SELDOM: Final = 50_000  # allocations
+SELDOM: Final = 100_000  # allocations
 
 
 def pytest_alone(arguments: Sequence[str], listener: object) -> tuple[int, str]:
