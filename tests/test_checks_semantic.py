@@ -86,6 +86,11 @@ class TestLogprobs:
         for asked in ({"top_k": 1}, {"response_format": {"type": "json_object"}}, {"logit_bias": {"1": 100}}):
             assert holds("top_logprobs_have_n", scored(["a"], asked={"logprobs": 3, **asked}))
 
+    @pytest.mark.parametrize("first", [None, {}])
+    def test_the_first_echoed_token_may_have_no_rivals(self, first):
+        asked = {"logprobs": 1, "echo": True, "prompt": "a"}
+        assert holds("top_logprobs_have_n", scored(["a", "b"], asked=asked, top_logprobs=[first, {"b": -0.25}]))
+
     def test_the_first_echoed_token_may_have_null_a_number_or_zero(self):
         for first in (None, 0, -1.5):
             x = scored(["1", ", 2"], asked={"echo": True, "prompt": "1"}, token_logprobs=[first, -1.0])

@@ -115,7 +115,7 @@ def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
     for found, lists in scored(x):
         if not lists.get("tokens") or "top_logprobs" not in lists:
             continue
-        tops = [top for place, top in enumerate(lists["top_logprobs"]) if top is not None or place or not asked.echo]
+        tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not asked.echo]
         if asked.echo and not tops and len(lists["tokens"]) == 1:
             continue  # all there is is the first token of the prompt, which has no rivals
         sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
