@@ -400,4 +400,8 @@ def test_a_run_that_was_killed_goes_on_and_sends_nothing_twice():
     found = recording.read(path)
     assert found.footer is not None
     assert found.exchanges[: len(before.exchanges)] == before.exchanges
-    assert len(server.requests) - came == sum(len(tried) for tried in found.attempts.values()) - len(before.attempts)
+    attempts = sum(len(tried) for tried in found.attempts.values()) - len(before.lost)
+    assert len(server.requests) - came == attempts - len(before.attempts)
+    again = [x for x in found.exchanges if x.case.id in before.lost]
+    assert again
+    assert all([attempt.status for attempt in x.attempts] == [None, 200] for x in again)

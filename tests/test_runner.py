@@ -397,6 +397,11 @@ def test_an_interrupted_run_is_resumed_without_sending_anything_twice(tmp_path):
     assert [x.case.id for x in found.exchanges] == [x.case.id for x in whole.exchanges]
     assert found.footer is not None
     assert len(found.waves) == 1
+    assert found.exchanges == again.exchanges
+    assert found.lost == {}
+    first, second = again.exchanges[3].attempts
+    assert (first.status, first.error, second.status) == (None, "the run was cut off before the reply", 200)
+    assert 0 < first.started_at < second.started_at
 
 
 def test_what_was_in_flight_counts_as_an_attempt_of_its_own(tmp_path):

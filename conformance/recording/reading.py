@@ -16,13 +16,17 @@ from conformance.recording.forms import attempt_in, wave_in
 
 @dataclass(frozen=True)
 class Recording:
-    """What a file holds, in order. `torn` says what is wrong with its end; `footer` is None where it was not closed."""
+    """What a file holds, in order. `torn` says what is wrong with its end; `footer` is None where it was not closed.
+
+    `lost` are the cases whose last attempt began, at that time, and of which nothing came to be recorded.
+    """
 
     header: Mapping[str, Any]
     waves: tuple[Wave, ...]
     attempts: Mapping[str, tuple[Attempt, ...]]
     ended: frozenset[str]
     begun: frozenset[str]
+    lost: Mapping[str, float]
     unsent: Mapping[str, str]
     footer: Mapping[str, Any] | None
     torn: str
@@ -79,6 +83,7 @@ class _Found:
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     begun: set[str] = field(default_factory=set)
+    lost: dict[str, float] = field(default_factory=dict)
     planned: set[str] = field(default_factory=set)
     unsent: dict[str, str] = field(default_factory=dict)
     torn: str = ""
@@ -116,9 +121,11 @@ class _Found:
             raise ValueError(f"case {case!r} was never planned")
         if kind == "start":
             self.begun.add(case)
+            self.lost[case] = record.get("at", 0.0)
         elif kind == "attempt":
             self.attempts.setdefault(case, []).append(attempt_in(record))
             self.unsent.pop(case, None)
+            self.lost.pop(case, None)
             self.ended |= {case} if record["final"] else set()
         else:
             raise ValueError(f"a record {kind!r} is not known")
@@ -130,6 +137,7 @@ class _Found:
             {case: tuple(found) for case, found in self.attempts.items()},
             frozenset(self.ended),
             frozenset(self.begun),
+            self.lost,
             self.unsent,
             self.footer,
             self.torn,

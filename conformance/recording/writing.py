@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from io import FileIO
 from pathlib import Path
@@ -44,7 +45,7 @@ class Recorder:
         self._append("wave", {**told, "cases": [case_out(case) for case in wave.cases]})
 
     def started(self, case: RequestCase) -> None:
-        self._append("start", {"case": case.id})
+        self._append("start", {"case": case.id, "at": round(time.time(), 6)})
 
     def attempted(self, case: RequestCase, attempt: Attempt, final: bool) -> None:
         self._append("attempt", {"case": case.id, "final": final, **attempt_out(attempt)})

@@ -21,7 +21,7 @@ from conformance.budget import Account, Budget, Cost, reported
 from conformance.exchange import Attempt, Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.minimal import SHRINK, smallest, traffic
-from conformance.model import Contract, RequestCase, Verdict, Wave
+from conformance.model import Contract, Ending, RequestCase, Verdict, Wave
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.forms import case_out
 from conformance.runner.outcome import Endpoint, Run, totals
@@ -33,6 +33,7 @@ from conformance.transport.sending import PATIENT, STEADY, UNWATCHED
 
 Plan: TypeAlias = Generator[Wave, tuple[Exchange, ...], None]
 INTERRUPTED: Final = "interrupted before the end"
+CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
 
 
@@ -259,7 +260,16 @@ class _Trip:
             cost = (reported(x.usage) if x.successful else None) or Cost()
             self.account.attempts += len(x.attempts)
             self.account.settle(Cost(), cost)
-        self.earlier = {case: tried for case, tried in self.known.attempts.items() if case not in self.landed}
+        lost = {case: Attempt(at, None, ending=Ending.TRUNCATED, error=CUT_OFF) for case, at in self.known.lost.items()}
+        for case in self.known.planned:
+            if case.id in self.landed or case.id not in {*self.known.attempts, *lost}:
+                continue
+            self.earlier[case.id] = self.known.attempts.get(case.id, ())
+            self.account.attempts += len(self.earlier[case.id])
+            if case.id in lost:  # which the budget is not charged for: an unbroken run would have had room for the rest
+                self.earlier[case.id] += (lost[case.id],)
+                if self.recorder is not None:
+                    self.recorder.attempted(case, lost[case.id], False)
 
     def _watcher(self) -> Watcher:
         heard, recorder = self.watcher, self.recorder
