@@ -289,6 +289,14 @@ def _were_due(requirement: Requirement, check: Check, traffic: Traffic, terms: T
     return [x for x in traffic.exchanges if before.get(id(x), False) or now.get(id(x), False)]
 
 
+def _refused_in_part(group: Exchange | Group) -> bool:
+    """Whether a role of the group, which a target may well answer, was refused each time."""
+    return isinstance(group, Group) and any(
+        all(x.refused and x.case.validity is not Validity.INVALID and not x.case.hostile for x in replies)
+        for replies in group.members.values()
+    )
+
+
 def serves(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
     """Whether a case is due to show the requirement: what set cover and `conformance plan` count."""
     return _due(requirement, load()[requirement.check], case, terms)
@@ -326,6 +334,10 @@ def _nothing_seen(
         return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
     if not due:
         return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False
+    compared = _subjects(requirement, check, traffic) if check.scope is Scope.GROUP and not check.keyed else ()
+    if compared and all(map(_refused_in_part, compared)):
+        reason = "the target refused a part of each comparison"
+        return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting such requests speak of that", False
     if tally.unclear:
         return Outcome.INCONCLUSIVE, tally.unclear[0], owed
     refused = [x for x in due if x.refused]

@@ -212,6 +212,12 @@ class TestGroups:
         run = toy(Unclear("once", repeat=True), scope=Scope.GROUP, group="twin")
         assert run(self.member(0, "x"), self.member(1, "y")).repeat == (("case/0", "case/1"),)
 
+    def test_what_the_target_refuses_a_half_of_is_not_owed(self, toy):
+        run = toy(Unclear("nothing to compare"), scope=Scope.GROUP, group="twin")
+        refused = numbered(error(), 1, groups=(Membership("twin", "a", "y"),))
+        assert run(self.member(0, "x"), refused).outcome is Outcome.NOT_APPLICABLE
+        assert run(self.member(0, "x"), self.member(1, "y")).outcome is Outcome.INCONCLUSIVE
+
 
 class TestFaultsOfOurOwn:
     def test_a_check_that_raises_is_our_error_and_says_where(self, toy):
