@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import os
 import sys
@@ -71,6 +73,7 @@ def _command(module: str, name: str) -> click.Command:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code; whatever goes wrong is told in one line."""
+    atexit.register(gc.freeze)  # at the end all goes with the process: nobody need look for cycles in it
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     sys.exit(_guarded([one for one in given if one != "--debug"], debug=debug))
