@@ -1,6 +1,6 @@
 """What a target can do to a run: each misbehaviour in a run of its own, with its verdict, time and peak memory.
 
-    python bench/hostile.py [--only GLOB] [--from-the-start] [--provider openai] [--at-once 2]
+    python bench/hostile.py [--only GLOB] [--from-the-start] [--profile full] [--at-once 2]
 
 The servers are those of tests/hostile.py. A run is `conformance run` in a process of its own, so that the peak is its
 own: planned, sent, recorded, judged, reported. The first reply is in order, all others are not; --from-the-start: none
@@ -246,7 +246,7 @@ def met(case, options):
     try:
         with address(case, from_the_start=options.from_the_start) as url:
             words = [sys.executable, "-m", "conformance", "run", options.provider, f"--base-url={url}/v1", "--model=m"]
-            words += [f"--out={folder / 'reports'}", f"--timeout={options.timeout}"]
+            words += [f"--out={folder / 'reports'}", f"--timeout={options.timeout}", f"--profile={options.profile}"]
             begun = time.perf_counter()
             with (folder / "said").open("wb") as said:
                 process = subprocess.Popen(words, stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -310,6 +310,7 @@ def main():
     reader.add_argument("--only", default="*", help="a glob of names")
     reader.add_argument("--from-the-start", action="store_true")
     reader.add_argument("--provider", default="openai")
+    reader.add_argument("--profile", default="gate", choices=["gate", "full"])
     reader.add_argument("--timeout", type=float, default=5)
     reader.add_argument("--at-once", type=int, default=2)
     options = reader.parse_args()
