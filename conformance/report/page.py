@@ -80,7 +80,10 @@ def environment() -> Environment:
 
 def _finalize(value: Any) -> Any:
     """Whatever a template prints is made visible first, then escaped."""
-    return value if isinstance(value, Markup) else visible(str(value))
+    if isinstance(value, Markup):
+        return value
+    text = value if type(value) is str else str(value)
+    return text if text.isprintable() else visible(text)
 
 
 def render(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> str:

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -100,13 +101,18 @@ class Wire:
                 await connection.aclose()
 
     def _request(self, case: RequestCase) -> httpx.Request:
-        url = httpx.URL(self._target.url(case))
+        url = _url(self._target.url(case))
         lines = [("host", url.netloc.decode("ascii")), *self._target.head(case)]
         if case.content or case.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
             lines.append(("content-length", str(len(case.content))))
         raw = [(name.encode("latin-1"), _line(value)) for name, value in lines]
         extensions = {"timeout": {"connect": self._patience.connect}}
         return httpx.Request(case.method, url, headers=raw, content=case.content, extensions=extensions)
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> httpx.URL:
+    return httpx.URL(text)
 
 
 async def _steps(stream: httpx.AsyncByteStream) -> AsyncGenerator[bytes, None]:
