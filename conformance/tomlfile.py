@@ -27,7 +27,7 @@ def read(path: Path, name: str) -> dict[str, Any]:
         found = _plain(tomllib.loads(path.read_text("utf-8")))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is no TOML: {error}") from None
     wrong = best_match(Draft202012Validator(schema(name)).iter_errors(found))
     if wrong is not None:

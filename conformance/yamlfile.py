@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
+
+DEEPEST: Final = 500
+_BRACKETS: Final = re.compile(r"[\[\]{}]")
+_MARKS_IN_A_ROW: Final = re.compile(rf"^[ \t]*(?:[-?:][ \t]+){{{DEEPEST}}}", re.MULTILINE)
 
 
 class ContractError(ValueError):
@@ -55,6 +60,8 @@ def read_yaml(path: Path) -> Any:
 
 def parse_yaml(text: str, path: Path) -> Any:
     """The one value of a YAML (or JSON) text that came from `path`."""
+    if _too_deep(text):
+        raise ContractError(path, "", f"is nested deeper than {DEEPEST} levels; no document needs that")
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -62,3 +69,13 @@ def parse_yaml(text: str, path: Path) -> Any:
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         told = getattr(error, "problem", None) or (error if str(error) else "nested beyond reason")
         raise ContractError(path, place, f"is not YAML: {told}") from None
+
+
+def _too_deep(text: str) -> bool:
+    """Whether the text nests so deep that libyaml, which calls itself for each level, would take the process along."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth = max(0, depth + (1 if bracket.group() in "[{" else -1))
+        if depth > DEEPEST:
+            return True
+    return _MARKS_IN_A_ROW.search(text) is not None

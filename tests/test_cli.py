@@ -405,3 +405,25 @@ def test_a_run_that_was_killed_goes_on_and_sends_nothing_twice():
     again = [x for x in found.exchanges if x.case.id in before.lost]
     assert again
     assert all([attempt.status for attempt in x.attempts] == [None, 200] for x in again)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments"),
+    [
+        ("conformance.toml", "a = " + "[" * 100_000, ("run",)),
+        ("x/results.json", '{"schema":' + "[" * 100_000, ("diff", "x", "x")),
+        ("x/results.json", '{"schema":' + "[" * 100_000, ("report", "x")),
+        ("x/results.json", '{"schema":' + "[" * 100_000, ("history", "x")),
+        ("x.har", '{"log":' + "[" * 100_000, ("audit", "openai", "x.har")),
+        ("p/p/openapi.yaml", "openapi: " + "[" * 100_000, ("list", "p", "--specs", "p")),
+        ("p/p/openapi.yaml", "- " * 100_000, ("list", "p", "--specs", "p")),
+    ],
+)
+def test_a_file_that_nests_beyond_reason_is_told_in_one_line(conformance, name, text, arguments):
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text, "utf-8")
+    if name.endswith(".yaml"):
+        Path(name).with_name("contract.yaml").write_text("provider: p", "utf-8")
+    code, _, err = conformance(*arguments)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert Path(name).name in err

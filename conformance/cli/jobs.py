@@ -38,9 +38,9 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
     everybody = {one.name for one in found.entries}
     jobs: list[Job] = []
     for entry in chosen:
-        options = targets.merged(entry, given)
-        one = settings(entry.provider, options)
         try:
+            options = targets.merged(entry, given)
+            one = settings(entry.provider, options)
             launch.check(one)
             waivers.check_targets(launch.waived(one), everybody | {one.target})
         except SettingsError as error:

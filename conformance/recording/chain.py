@@ -39,7 +39,7 @@ def opened(line: bytes, last: str) -> tuple[dict[str, Any], str]:
         )
     try:
         record = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordingError(f"not JSON: {error}") from None
     return record, link
 

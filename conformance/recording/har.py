@@ -31,7 +31,7 @@ def read(path: Path, contract: Contract) -> Iterator[Exchange | str]:
     try:
         log = json.loads(path.read_bytes())
         entries = log["log"]["entries"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecordingError(f"{path}: no HAR file ({type(error).__name__}: {error}); expected log.entries") from None
     if not isinstance(entries, list):
         raise RecordingError(f"{path}: log.entries is no list; expected HAR 1.2")

@@ -144,7 +144,7 @@ def read(path: Path) -> dict[str, Any]:
     """A results.json from disk; ValueError says what is wrong with it and what to do."""
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         said = getattr(error, "strerror", None) or error
         raise ValueError(f"{path} cannot be read ({said}); give a results.json that `conformance run` wrote") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
