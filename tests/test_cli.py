@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -69,11 +70,12 @@ def planned(monkeypatch):
 
 
 def test_help_is_quick_and_names_each_command():
-    begun = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
         [sys.executable, "-c", "from conformance.cli import main; main()", "--help"], capture_output=True, text=True
     )
-    assert time.perf_counter() - begun < 1.2  # 0.06 s on a quiet machine
+    # of the processor: what else a machine does is no fault of ours
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 0.6  # 0.05 s
     assert done.returncode == 0
     for name in ("run", "plan", "list", "explain", "send", "serve"):
         assert f"  {name} " in done.stdout
