@@ -294,7 +294,7 @@ class TestProtocol:
         told = {case.breaks[0]: case for case in wrong}
         assert told["protocol.malformed-json"].body is MISSING
         assert told["protocol.empty-body"].content == b""
-        assert told["protocol.wrong-method"].method == "GET"
+        assert told["protocol.wrong-method"].method == "PUT"
         assert told["protocol.no-content-type"].headers == ()
         assert b"NaN" in told["protocol.not-a-number"].content
         with pytest.raises(UnicodeDecodeError):

@@ -42,7 +42,8 @@ def _probes(scene: Scene) -> Iterator[RequestCase]:
     yield bad("protocol.array-body", b"[" + whole + b"]")
     yield bad("protocol.wrong-content-type", whole, headers=(("content-type", "text/plain"),))
     yield bad("protocol.no-content-type", whole, headers=())
-    yield bad("protocol.wrong-method", b"", method="GET", headers=())
+    # with all that a completion takes, so that a server which ignores the method shows it
+    yield bad("protocol.wrong-method", whole, method="PUT")
     yield bad("protocol.invalid-utf8", whole.replace(b'"One', b'"\xff\xfeOne', 1))
     yield bad("protocol.deep-nesting", _raw(scene, "prompt", b"[" * DEEP + b"]" * DEEP))
     yield bad("protocol.unknown-model", dumps({**scene.base, "model": "no-such-model-7c1e"}).encode())

@@ -50,7 +50,7 @@ def relations(scene: Scene) -> Iterator[Bundle]:
                 for bundle in build(scene, name, setting):
                     # settings combine values, so they wait until each value was tried alone
                     waits = place or (not scene.full and any(_combines(scene, case.body) for case in bundle.cases))
-                    yield replace(bundle, wave="rows", rank=bundle.rank + 2 * bool(place)) if waits else bundle
+                    yield replace(bundle, wave="rows", rank=bundle.rank + min(place, 2)) if waits else bundle
 
 
 def _combines(scene: Scene, body: Any) -> bool:

@@ -30,7 +30,8 @@ from conformance.strictjson import MISSING, dumps
 
 Body = dict[str, Any]
 LEAST: Final = 10  # times that each documented parameter occurs in the bodies of `full`
-SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 70, 2, 4
+BODIES: Final = 100  # that `full` holds at least
+SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 30, 2, 4
 SURROGATE: Final = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 PAIR: Final = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}", re.IGNORECASE)
 LONGEST: Final = 600
@@ -91,6 +92,10 @@ def draw(scene: Scene) -> tuple[Body, ...]:
             wanted = LEAST - counts[name] + turn
             for body in _collect(_bodies(scene, (name,)), wanted, scene.seed + turn):
                 counts.update(_keep(scene, found, body).keys())
+    missing = BODIES - len(found) if scene.full else 0
+    for body in _collect(_bodies(scene, ()), missing * 2, scene.seed + BODIES) if missing > 0 else ():
+        if len(found) < BODIES:
+            _keep(scene, found, body)
     return tuple(found.values())
 
 

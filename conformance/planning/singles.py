@@ -92,7 +92,7 @@ def edges(scene: Scene) -> Iterator[Bundle]:
             if value.label in settled:
                 continue
             if _on_the_end(limit, value):
-                yield alone(scene, value, rank=4, wave="rows", origin="edge")
+                yield alone(scene, value, rank=3, wave="rows", origin="edge")
             else:
                 within.append(value)
         row = f"request.{limit.parameter}.edge"
@@ -126,7 +126,7 @@ def unlimited(scene: Scene) -> Iterator[Bundle]:
         control = scene.case("base", scene.body(STREAM.patch), part("accept", f"{row} streamed", "control"))
         group = [part("accept", f"{row} streamed", "probe")] if value is None else []
         body = scene.body(STREAM.patch, {"max_tokens": value})
-        yield Bundle("rows", 4, (control, scene.case("edge", body, *group, hang_up_after=2)))
+        yield Bundle("rows", 3, (control, scene.case("edge", body, *group, hang_up_after=2)))
 
 
 def suspects(scene: Scene) -> Iterator[Bundle]:
