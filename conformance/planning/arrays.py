@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
 
-import covertable  # type: ignore[import-untyped]
-
 from conformance.model import Combination, Validity
+from conformance.planning.covering import Banned, Row, array
 from conformance.planning.dimensions import Dimension
 from conformance.planning.scene import Scene
 from conformance.schema import combines
 from conformance.strictjson import MISSING
-
-Row = tuple[int, ...]
-Banned = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +40,7 @@ def rows(
         return [tuple(row) for row in product(*(range(len(one.levels)) for one in found))] if found else []
     sizes = tuple(len(one.levels) for one in found)
     banned = tuple(sorted({*_banned(scene, found), *without}))
-    return [*_array(sizes, strength, banned, tuple(begun))]
-
-
-@lru_cache(maxsize=256)
-def _array(
-    sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begun: tuple[Row, ...]
-) -> tuple[Row, ...]:
-    names = [f"d{place}" for place in range(len(sizes))]
-    factors = {name: list(range(size)) for name, size in zip(names, sizes, strict=True)}
-    constraints = [_apart(places, frozenset(levels)) for places, levels in _by_places(banned).items()]
-    presets = [dict(zip(names, row, strict=True)) for row in begun]
-    made = covertable.make(factors, strength=strength, constraints=constraints or None, presets=presets or None)
-    whole = [tuple(row[name] for name in names) for row in made]
-    return tuple(row for row in whole if row not in begun)
-
-
-def _by_places(banned: Iterable[Banned]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
-    found: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for together in banned:
-        found.setdefault(tuple(place for place, _ in together), []).append(tuple(level for _, level in together))
-    return found
-
-
-def _apart(places: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[str, Any]:
-    """One constraint for all levels of the same dimensions: covertable looks at each constraint very often."""
-    names = [f"d{place}" for place in places]
-
-    def allowed(row: Mapping[str, int]) -> bool:
-        return tuple([row[name] for name in names]) not in levels
-
-    return {"operator": "fn", "requires": names, "evaluate": allowed}
+    return [*array(sizes, strength, banned, tuple(begun))]
 
 
 def _banned(scene: Scene, found: Sequence[Dimension]) -> Iterator[Banned]:
@@ -136,4 +101,4 @@ def _holds_banned(chosen: tuple[tuple[int, int], ...], banned: set[Banned]) -> b
     return any(part in banned for size in range(1, len(chosen) + 1) for part in combinations(chosen, size))
 
 
-__all__ = ["Coverage", "Row", "body_of", "coverage", "row_of", "rows"]
+__all__ = ["Banned", "Coverage", "Row", "body_of", "coverage", "row_of", "rows"]
