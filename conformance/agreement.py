@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, Final, TypeVar
 
 from conformance.catalogue import Terms, show
@@ -69,8 +70,13 @@ def weigh(
     at: str = "",
     case: str = "",
     same: Same = equal,
+    drawn: bool = False,
 ) -> Finding:
-    """What the values of two roles that should agree come to."""
+    """What the values of two roles that should agree come to.
+
+    What is the same each time by luck must not be held against what differs, so both roles have to be sure of
+    themselves; unless the second is `drawn`, and no two of its values are alike.
+    """
     model = first[0]
     if all(same(model, value) for value in (*first, *second)):
         return Held(at)
@@ -81,8 +87,9 @@ def weigh(
         counted = f"seen {len(second)} and {len(first)} times"
         return Unclear(f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH} of each would tell", repeat=True)
     apart = not any(same(one, other) for one in first for other in second)
-    if apart and constant(first, same):
-        again = f"{len(second)} and {len(first)} times alike" if constant(second, same) else "never the same"
+    scattered = drawn and not any(same(one, other) for one, other in combinations(second, 2))
+    if apart and constant(first, same) and (scattered or constant(second, same)):
+        again = "never the same" if scattered else f"{len(second)} and {len(first)} times alike"
         return Violation(f"{told} ({again}); expected {shown_model} as in {roles[0]!r}", at, case)
     return Unclear(f"the target is not deterministic: {noun} differs between replies to one request")
 
@@ -138,7 +145,7 @@ def compare(
         if not any((*first, *second)):
             yield Unclear(f"{noun} is empty in every reply, so there is nothing to compare")
             continue
-        finding = weigh(first, second, noun, roles, at=f"choice {index}", case=last, same=same)
+        finding = weigh(first, second, noun, roles, at=f"choice {index}", case=last, same=same, drawn=exact)
         if drawn and not isinstance(finding, Held):
             finding = Unclear(f"{noun} differs, as it may where temperature is above 0")
         yield finding

@@ -31,7 +31,7 @@ def test_a_difference_that_was_seen_too_seldom_asks_for_more(first, second):
     assert found.repeat
 
 
-@pytest.mark.parametrize(("first", "second"), [("xxx", "yyy"), ("xxxx", "yyy"), ("xxx", "yzy"), ("xxx", "yzw")])
+@pytest.mark.parametrize(("first", "second"), [("xxx", "yyy"), ("xxxx", "yyy")])
 def test_a_difference_that_always_comes_is_a_violation(first, second):
     found = verdict(first, second)
     assert isinstance(found, Violation)
@@ -39,7 +39,8 @@ def test_a_difference_that_always_comes_is_a_violation(first, second):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("xxx", "xyy"), ("xyx", "yxy"), ("xyz", "uvw"), ("xxy", "zzw"), ("yzw", "xxx")]
+    ("first", "second"),
+    [("xxx", "xyy"), ("xyx", "yxy"), ("xyz", "uvw"), ("xxy", "zzw"), ("yzw", "xxx"), ("xxx", "yzy"), ("xxx", "yzw")],
 )
 def test_a_target_that_varies_by_itself_is_not_accused(first, second):
     found = verdict(first, second)
@@ -126,3 +127,9 @@ def test_views_are_read_from_streams_and_bodies_alike():
 @pytest.mark.parametrize("value", [True, "4", None, 4.5, [4]])
 def test_a_count_that_is_no_whole_number_is_no_count(value):
     assert counted(plain(completion(choice(), usage={"completion_tokens": value})), "completion_tokens") is None
+
+
+def test_what_was_drawn_and_never_comes_twice_is_not_what_is_always_the_same():
+    told = {"noun": "text", "roles": ("greedy", "narrow"), "drawn": True}
+    assert isinstance(weigh("xxx", "yzw", **told), Violation)
+    assert isinstance(weigh("xxx", "yzy", **told), Unclear)

@@ -64,7 +64,7 @@ def _cut_settings(scene: Scene) -> Iterator[tuple[int, tuple[str, Patch]]]:
     ):
         body = scene.body(patch)
         if scene.has(*patch) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
-            yield 4, (name, patch)
+            yield 3, (name, patch)
 
 
 def _long(scene: Scene, patch: Patch) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def relations(scene: Scene) -> Iterator[Bundle]:
                 for bundle in build(scene, name, setting):
                     # settings combine values, so they wait until each value was tried alone
                     waits = place or (not scene.full and any(_combines(scene, case.body) for case in bundle.cases))
-                    yield replace(bundle, wave="rows", rank=bundle.rank + min(place, 2)) if waits else bundle
+                    later = min(place, 1 if (name, kind) in DEAR else 2)
+                    yield replace(bundle, wave="rows", rank=bundle.rank + later) if waits else bundle
 
 
 def _combines(scene: Scene, body: Any) -> bool:
@@ -335,6 +336,8 @@ KINDS: Final[Mapping[str, Build]] = {
     "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _tier, "overflow": _overflow,
     "best": _best,
 }  # fmt: skip
+# What several choices a prompt upset most goes before the other relations in settings.
+DEAR: Final = frozenset({("choices", "batch"), ("choices", "seed")})
 # Where relations are told besides the plain base, and which: those that code for the setting could break.
 SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     "plain": ({}, frozenset()),

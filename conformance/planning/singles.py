@@ -97,7 +97,7 @@ def edges(scene: Scene) -> Iterator[Bundle]:
                 within.append(value)
         row = f"request.{limit.parameter}.edge"
         yield from (_observed(scene, row, one.label, one.patch) for one in open_ends(limit) if row in scene.rows)
-    yield from _companies(scene, within, "rows", 4)
+    yield from _companies(scene, within, "rows", 3)
     for rule in scene.contract.combinations:
         told = scene.rows.get(rule.id)
         if told is not None and told.check == "edge_is_observed" and rule.example and scene.has(*rule.example):

@@ -255,7 +255,7 @@ def _script(provider: Reference, wish: Wish) -> tuple[int, ...] | None:
     output = wish.output or {}
     told = output.get("json_schema")
     schema = output.get("schema") or (told.get("schema") if isinstance(told, Mapping) else None)
-    if output.get("type") not in {"json_object", "json_schema"}:
+    if output.get("type") not in ("json_object", "json_schema"):
         return None
     value = fill(schema) if isinstance(schema, Mapping) else {"value": 1}
     return replace(provider.model.tokenizer, bos=False).encode(json.dumps(value, ensure_ascii=False))

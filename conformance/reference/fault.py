@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.catalogue import load
-from conformance.model import Contract
+from conformance.model import Contract, Level
 from conformance.reference.alter import Alteration, Call, Change, Stage
 
 Condition = Callable[[Call], bool]
@@ -39,7 +39,7 @@ class Fault:
 
     def applies(self, contract: Contract) -> bool:
         """Whether this contract gives the fault an occasion and has a requirement that it breaks."""
-        bound = contract.binding(self.check) is not None
+        bound = any(row.check == self.check and row.level is not Level.MAY for row in contract.requirements)
         documented = all(name in contract.parameters for name in self.needs)
         return bound and documented and (self.fits is None or self.fits(contract))
 

@@ -29,6 +29,11 @@ def _must_be_taken(contract: Contract, name: str) -> bool:
     return any(row.id == f"request.{name}.accepts" and row.level is not Level.MAY for row in contract.requirements)
 
 
+def _null_must_be_taken(contract: Contract, name: str) -> bool:
+    """Whether null is documented for the parameter, and not left to the provider."""
+    return any(row.id == f"request.{name}.null" and row.level is not Level.MAY for row in contract.requirements)
+
+
 @fault(
     Stage.REFUSAL,
     ACCEPTS,
@@ -69,7 +74,7 @@ def highest_value_is_refused(refusal: Refusal | None, call: Call, name: str) -> 
         "frequency_penalty",
         "response_format",
     ),
-    fits=lambda contract, name: contract.parameters[name].nullable,
+    fits=_null_must_be_taken,
 )
 def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A `{name}` of null is turned away."""
