@@ -8,12 +8,15 @@ templates of pages. It is done first and told apart; all that `conformance run` 
 planning to the end of the process.
 """
 
+import argparse
 import os
 import re
 import resource
 import subprocess
 import sys
 import tempfile
+
+from conformance.contract import providers
 
 SUITE = [sys.executable, "-m", "conformance"]
 RUN = """
@@ -73,12 +76,16 @@ def measured(provider, profile, url, out):
 
 
 def main():
-    provider, profile = (*sys.argv[1:], *("openai", "gate")[len(sys.argv) - 1 :])[:2]
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("provider", nargs="?", default="openai", choices=providers())
+    asked.add_argument("profile", nargs="?", default="gate", choices=("gate", "full"))
+    given = asked.parse_args()
+    provider, profile = given.provider, given.profile
     server = subprocess.Popen([*SUITE, "serve", provider, "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
-        line = ""
-        while "http://" not in line:
-            line = server.stdout.readline()
+        line = next((one for one in server.stdout if "http://" in one), "")
+        if not line:
+            sys.exit("the reference provider ended before it told its address")
         url = re.search(r"http://[0-9.:]+", line)[0]
         os.environ["CONFORMANCE_API_KEY"] = (re.search(r"key[ :=]+(\S+)", line) or [0, "conformance"])[1]
         with tempfile.TemporaryDirectory() as folder:
