@@ -11,12 +11,14 @@ A wave rests on the replies to those before it, so its last requests leave lanes
 hundred requests takes about 16 rounds of 8 where 13 would do, and a probe that goes alone is one of them.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from conformance.contract import providers
 from conformance.recording import read
 
 LATENCY, LANES, BAR = 0.05, 8, 1.25
@@ -65,7 +67,11 @@ def told(provider, profile, recording, began, ended):
 
 
 def main():
-    provider, *profiles = sys.argv[1:] or ["openai"]
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("provider", nargs="?", default="openai", choices=providers())
+    asked.add_argument("profiles", nargs="*", choices=("gate", "full", []), metavar="PROFILE")
+    given = asked.parse_args()
+    provider, profiles = given.provider, given.profiles
     server = subprocess.Popen([sys.executable, "-c", SERVER, provider, str(LATENCY)], stdout=subprocess.PIPE, text=True)
     try:
         url = server.stdout.readline().strip()
