@@ -108,7 +108,7 @@ def test_what_goes_over_the_wire_is_shown_without_a_key():
         assert "sk-" not in text
         assert "HTTP/1.1 4" in text
     assert "(without a key)" in examples(load("openai"), row_of("openai", "auth.no-key"))
-    assert "GET /completions" in examples(load("openai"), row_of("openai", "protocol.wrong-method"))
+    assert "PUT /completions" in examples(load("openai"), row_of("openai", "protocol.wrong-method"))
 
 
 # The commands
