@@ -36,17 +36,6 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def conformance(capsys):
-    def call(*arguments):
-        code = _guarded(list(arguments), debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
-
-    return call
-
-
-@pytest.fixture
 def planned(monkeypatch):
     """A plan of three requests."""
 

@@ -6,7 +6,6 @@ import pytest
 
 from conformance.catalogue import Scope, Terms
 from conformance.catalogue import load as catalogue
-from conformance.cli import _guarded
 from conformance.contract import load, providers
 from conformance.exhibits import exhibits
 from conformance.explain import KINDS, SCOPES, card, examples, exercised
@@ -18,17 +17,6 @@ PROVIDERS = providers()
 
 def row_of(provider, name):
     return next(row for row in load(provider).requirements if row.id == name)
-
-
-@pytest.fixture
-def conformance(capsys):
-    def call(*arguments):
-        code = _guarded(list(arguments), debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
-
-    return call
 
 
 # Cards and exhibits

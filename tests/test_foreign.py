@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import recording
-from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.examples import case, choice, completion, plain, response, stream, usage
 from conformance.exchange import Exchange
@@ -294,19 +293,6 @@ def test_what_is_no_transcript_is_left_out_with_the_reason(tmp_path, data):
 
 
 # Audit
-
-
-@pytest.fixture
-def conformance(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = _guarded(list(arguments), debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
-
-    return call
 
 
 def test_the_audit_of_a_run_s_own_recording_gives_exactly_its_verdicts(tmp_path):

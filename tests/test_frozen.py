@@ -11,7 +11,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from conformance import frozen
-from conformance.cli import _guarded
 from conformance.contract import ContractError, load, providers
 from conformance.model import Evidence, Level, Outcome, Verdict
 from conformance.report import ctrf, junit, markdown, page, results, terminal
@@ -28,19 +27,6 @@ def specs(tmp_path):
     folder = written(tmp_path)
     frozen.write(frozen.freeze(load("madeup", [folder]), DAY), [folder])
     return folder
-
-
-@pytest.fixture
-def conformance(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = _guarded(list(arguments), debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
-
-    return call
 
 
 def edited(specs: Path, before: str, after: str) -> None:

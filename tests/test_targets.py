@@ -35,17 +35,6 @@ def elsewhere(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture
-def conformance(capsys):
-    def call(*arguments):
-        code = _guarded(list(arguments), debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
-
-    return call
-
-
 def written(text):
     Path("conformance.toml").write_text(text, "utf-8")
     return targets.read(Path("conformance.toml"))

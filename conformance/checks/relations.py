@@ -200,7 +200,7 @@ def choices_agree_when_greedy(group: Group, terms: Terms) -> Findings:
         if not any((*alone, *found)):
             yield Unclear("every text is empty, so there is nothing to compare")
             continue
-        finding = weigh(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case)
+        finding = weigh(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case, drawn=True)
         yield finding if greedy or isinstance(finding, Held) else Unclear("texts may differ above temperature 0")
 
 
