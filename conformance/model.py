@@ -318,12 +318,12 @@ class RequestCase:
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Cases that may be sent together; `serial` sends them one after another, `burst` all at once."""
+    """Cases that may be sent together: `serial` one after another, the first `burst` of them all at once."""
 
     name: str
     cases: tuple[RequestCase, ...]
     serial: bool = False
-    burst: bool = False
+    burst: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def file(tmp_path):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(exchanges, max_size=3), st.booleans(), st.booleans())
+@given(st.lists(exchanges, max_size=3), st.booleans(), st.integers(0, 3))
 def test_what_is_written_is_read_back_exactly(tmp_path, made, serial, burst):
     path = tmp_path / "exchanges.ndjson"
     wave = Wave("w", tuple(x.case for x in made), serial, burst)

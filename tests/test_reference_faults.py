@@ -99,7 +99,7 @@ def test_a_fault_of_the_crowd_shows_only_in_a_burst():
         replace(case({**asked, "prompt": text}), id=text, groups=(Membership("burst", "b", text),)) for text in "ab"
     ]
     alone = [x.choices[0].text for x in play(provider, [Wave("solo", tuple(cases))])]
-    together = [x.choices[0].text for x in play(provider, [Wave("burst", tuple(cases), burst=True)])]
+    together = [x.choices[0].text for x in play(provider, [Wave("burst", tuple(cases), burst=2)])]
     assert together == alone[::-1] != alone
 
 

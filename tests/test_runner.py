@@ -304,7 +304,7 @@ def doubtful(monkeypatch):
     del CATALOGUE["texts_agree_in_the_end"]
 
 
-def pair_of(wave: str = "pair", *, burst: bool = False):
+def pair_of(wave: str = "pair", *, burst: int = 0):
     cases = numbered(2)
     roles = ("first", "second")
     yield Wave(
@@ -339,12 +339,12 @@ def test_doubts_stay_where_the_budget_has_no_room(doubtful):
 
 
 def test_what_went_out_together_is_repeated_together(doubtful):
-    made, _ = go(says(), pair_of(burst=True), terms=doubtful)
+    made, _ = go(says(), pair_of(burst=2), terms=doubtful)
     verdict = replace(made.verdicts[0], repeat=(("t/0", "t/1"),))
-    waves = repeats([verdict], [Wave("b", tuple(x.case for x in made.exchanges[:2]), burst=True)], made.exchanges[:2])
+    waves = repeats([verdict], [Wave("b", tuple(x.case for x in made.exchanges[:2]), burst=2)], made.exchanges[:2])
     assert [(wave.burst, [one.id for one in wave.cases]) for wave in waves] == [
-        (True, ["t/0~1", "t/1~1"]),
-        (True, ["t/0~2", "t/1~2"]),
+        (2, ["t/0~1", "t/1~1"]),
+        (2, ["t/0~2", "t/1~2"]),
     ]
 
 

@@ -11,7 +11,7 @@ from conformance.model import Membership, RequestCase
 from conformance.planning.scene import identity, rename
 
 # Waves in the order in which they are sent. What is learned in one is used in those after it.
-ORDER: Final = ("base", "values", "rows", "learned", "burst", "hostile")
+ORDER: Final = ("base", "values", "rows", "learned", "hostile")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.model import Validity
+from conformance.model import RequestCase, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import SECOND, UNICODE, most_logprobs
 from conformance.planning.scene import LONG, PROMPT, Scene, part
@@ -29,11 +29,17 @@ def bursts(scene: Scene) -> Iterator[Bundle]:
     bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
     solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
     burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
-    crowd = Bundle("burst", 1, tuple(burst))
+    crowd = Bundle("learned", 1, tuple(burst))
     if scene.known.reply(solo[-1].content) is None:
         yield Bundle("values", 3, tuple(solo), then=crowd)
     else:
         yield crowd
+
+
+def crowded(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], int]:
+    """The cases of a wave with those of its burst in front, and how many these are."""
+    at_once = [case for case in cases if any(one.kind == "burst" and one.role[:5] == "burst" for one in case.groups)]
+    return (*at_once, *(case for case in cases if case not in at_once)), len(at_once)
 
 
 def _way(scene: Scene, place: int) -> dict[str, Any]:
@@ -108,4 +114,4 @@ def _ends(scene: Scene, name: str) -> tuple[float, float] | None:
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 
 
-__all__ = ["PROMPTS", "arms", "bursts", "filters"]
+__all__ = ["PROMPTS", "arms", "bursts", "crowded", "filters"]

@@ -11,7 +11,7 @@ from conformance.budget import PROFILES, Budget
 from conformance.exchange import Exchange
 from conformance.model import RequestCase, Validity, Wave
 from conformance.planning.bundle import ORDER, Bundle, Sent
-from conformance.planning.crowds import arms, bursts, filters
+from conformance.planning.crowds import arms, bursts, crowded, filters
 from conformance.planning.grid import grid
 from conformance.planning.hostile import hostile
 from conformance.planning.invalids import invalids
@@ -85,9 +85,9 @@ class Journey:
         return replace(self.scene, known=self.known)
 
     def _send(self, name: str, chosen: list[Bundle], *, doubted: bool = False) -> Waves:
-        cases = self.sent.assemble(chosen)
+        cases, burst = crowded(self.sent.assemble(chosen))
         if cases:
-            exchanges = yield Wave(name, cases, serial=name == "hostile", burst=name == "burst")
+            exchanges = yield Wave(name, cases, serial=name == "hostile", burst=burst)
             self.cases += cases
             self.doubted += cases if doubted else ()
             self.done.update(slot for bundle in chosen for slot in bundle.own)

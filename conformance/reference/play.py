@@ -35,8 +35,10 @@ def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
     """All cases of all waves in order; the cases of a burst are under way together."""
     for wave in waves:
         asked = [request(provider.contract, case, provider.key) for case in wave.cases]
-        provider.memory.in_flight[:] = asked if wave.burst else []
-        for case, one in zip(wave.cases, asked, strict=True):
+        provider.memory.in_flight[:] = asked[: wave.burst]
+        for place, (case, one) in enumerate(zip(wave.cases, asked, strict=True)):
+            if place == wave.burst:
+                provider.memory.in_flight.clear()
             yield _asked(provider, case, one)
         provider.memory.in_flight.clear()
 

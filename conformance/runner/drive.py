@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -224,7 +224,8 @@ class _Trip:
                 await self._probe(probe, sender)
                 cases.remove(probe)
             if cases and not self.stop:
-                await sender.send(Wave(wave.name, tuple(cases), wave.serial, wave.burst))
+                burst = sum(case.id not in self.landed for case in wave.cases[: wave.burst])
+                await sender.send(replace(wave, cases=tuple(cases), burst=burst))
         except asyncio.CancelledError:
             self.stop = INTERRUPTED
             if (task := asyncio.current_task()) is not None:

@@ -21,15 +21,15 @@ def repeats(
     by_id = {x.case.id: x.case for x in exchanges}
     made = Counter(case.repeats or case.id for case in by_id.values())
     again = {by_id[name]: COPIES - made[name] for name in _chosen(_doubts(verdicts, by_id), made, room)}
-    bursts = [wave for wave in waves if wave.burst]
+    bursts = [wave.cases[: wave.burst] for wave in waves if wave.burst]
     found: list[Wave] = []
-    alone = [case for case in again if not any(case in wave.cases for wave in bursts)]
-    for members, burst in ((alone, False), *(([one for one in again if one in wave.cases], True) for wave in bursts)):
+    alone = [case for case in again if not any(case in burst for burst in bursts)]
+    for members, crowd in ((alone, False), *(([one for one in again if one in burst], True) for burst in bursts)):
         for turn in range(COPIES - 1):
             cases = tuple(_copy(case, made[case.id] + turn) for case in members if turn < again[case])[:room]
             room -= len(cases)
             if cases:
-                found.append(Wave(f"repeat {turn + 1}", cases, burst=burst))
+                found.append(Wave(f"repeat {turn + 1}", cases, burst=len(cases) if crowd else 0))
     return tuple(found)
 
 

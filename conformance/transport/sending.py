@@ -93,21 +93,21 @@ class Sender:
 
     async def send(self, wave: Wave) -> tuple[Exchange, ...]:
         """The exchanges of a wave in its order; a case that the budget left out is missing and stands in `unsent`."""
-        lanes = 1 if wave.serial else len(wave.cases) if wave.burst else self._pace.concurrency
-        waiting = iter(enumerate(wave.cases))
+        lanes = min(1 if wave.serial else self._pace.concurrency, len(wave.cases))
+        numbered = list(enumerate(wave.cases))
+        at_once, waiting = numbered[: wave.burst], iter(numbered[wave.burst :])
         made: dict[int, Exchange] = {}
-        if wave.burst:
-            await _wait(self._requests.take(len(wave.cases)))
+        if at_once:
+            await _wait(self._requests.take(len(at_once)))
         async with asyncio.TaskGroup() as lanes_open:
-            for _ in range(min(lanes, len(wave.cases))):
-                lanes_open.create_task(self._lane(waiting, made, paced=not wave.burst))
+            for lane in range(max(lanes, len(at_once))):
+                own, others = at_once[lane : lane + 1], waiting if lane < lanes else ()
+                lanes_open.create_task(self._lane(itertools.chain(own, others), made, len(at_once)))
         return tuple(made[place] for place in sorted(made))
 
-    async def _lane(
-        self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], *, paced: bool
-    ) -> None:
+    async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:
         for place, case in waiting:
-            exchange = await self._exchange(case, paced=paced)
+            exchange = await self._exchange(case, paced=place >= at_once)
             if exchange is not None:
                 made[place] = exchange
 
