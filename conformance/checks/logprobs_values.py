@@ -18,7 +18,7 @@ from conformance.checks.logprobs import (
     scored,
 )
 from conformance.examples import choice, completion, example, logprobs, plain
-from conformance.exchange import Exchange
+from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Violation
 from conformance.texts import is_plain
 
@@ -94,11 +94,16 @@ def _is_logprob(value: Any) -> bool:
     "logprobs",
     Scope.SUCCESS,
     due=asks_for_alternatives,
-    good=lambda: example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=3))),
+    good=lambda: (
+        example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=3)))
+        + example(_marked("stop", " 4", "</s>"))
+        + example(_marked("length", " 4", ""))
+    ),
     bad=lambda: (
         example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=4)))
         + example(example_of(TWO))
         + example(example_of(TWO, top_logprobs=MISSING_TOPS))
+        + example(example_of(TWO, top_logprobs=[*logprobs([" 4", ","], top=2)["top_logprobs"], None]))
     ),
 )
 def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
@@ -116,6 +121,8 @@ def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
         if not lists.get("tokens") or "top_logprobs" not in lists:
             continue
         tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not asked.echo]
+        if not asked.echo:
+            tops += [None] * (len(lists["tokens"]) - len(tops))  # a part of a stream that left the list out
         if asked.echo and not tops and len(lists["tokens"]) == 1:
             continue  # all there is is the first token of the prompt, which has no rivals
         sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
@@ -123,7 +130,7 @@ def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
         if most > number + 1:
             yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
             continue
-        bare = sizes[:-1].count(0)  # a mark that ends the text may come last, without any
+        bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, terms))
         if bare and not shaped(asked):
             told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
@@ -135,6 +142,19 @@ def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
         yield Held(found.at)
+
+
+def _may_be_a_mark(found: Choice, terms: Terms) -> bool:
+    """Whether the last token may stand for the end of the text, which has no rivals: none that the limit cut off."""
+    token = (found.logprobs or {}).get("tokens", [""])[-1]
+    within = _known(token) and bool(token) and found.text.endswith(token)
+    return found.finish_reason != terms.length or not within
+
+
+def _marked(reason: str, text: str, mark: str) -> Exchange:
+    """A text that ends with a mark which is a token of its own, without alternatives."""
+    lists = {**logprobs([text, mark], top=2), "top_logprobs": [*logprobs([text], top=2)["top_logprobs"], None]}
+    return plain(completion(choice(text, finish=reason, logprobs=lists)), TWO)
 
 
 MISSING_TOPS: list[Any] = [None, None, None]

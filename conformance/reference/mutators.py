@@ -1,37 +1,48 @@
 """Changes of good replies that know nothing of any check: which of them does nobody notice?
 
 Each is applied to every reply of a plain run in which its place occurs, at one occurrence a reply, as if the target did
-it always; then the traffic is judged again, what is in doubt sent again included.
+it always: at the first, the one in the middle or the last, which are three changes, for what begins a list, or ends it,
+is seen by other checks than what is within. Then the traffic is judged again, what is in doubt sent again included.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from conformance.exchange import Exchange, Piece
+from conformance.exchange import Document, Exchange, Piece
 from conformance.judge import Traffic, judge_all
 from conformance.model import BROKEN, Ending, Verdict, Wave
-from conformance.reference.places import CHANGES, changed, differs, general, walk
+from conformance.reference.places import CHANGES, Path, changed, differs, general, walk
 from conformance.reference.proof import Ground
 from conformance.runner.repeats import repeats
 
 DATA: Final = b"data: "
+WHICH: Final[Mapping[str, Callable[[int], int]]] = {
+    "first": lambda _: 0,
+    "middle": lambda number: number // 2,
+    "last": lambda number: number - 1,
+}
 
 
 @dataclass(frozen=True)
 class Mutator:
-    """A change at a place: of a JSON path on a channel, an event of a stream, a header of a channel."""
+    """A change at a place: of a JSON path on a channel, an event of a stream, a header of a channel.
+
+    `which`: at what occurrence of a reply, empty where none has several.
+    """
 
     place: str
     change: str
     apply: Callable[[Exchange], Exchange]
+    which: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.place} {self.change}"
+        return " ".join(filter(None, (self.place, self.change, self.which)))
 
 
 def channel(x: Exchange) -> str:
@@ -45,23 +56,33 @@ def channel(x: Exchange) -> str:
 
 def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
     """All changes that these replies offer a place for, in a fixed order."""
-    paths: dict[tuple[str, str], dict[str, None]] = {}
+    most: dict[tuple[str, str], Counter[str]] = {}
     headers: dict[tuple[str, str], None] = {}
     for x in exchanges:
         where = channel(x)
         if where:
             headers |= dict.fromkeys((where, name.lower()) for name, _ in x.headers)
-        for document in x.documents if where else ():
-            for path, _ in walk(document.value):
-                found = paths.setdefault((where, general(path)), {})
-                found |= dict.fromkeys(name for name in CHANGES if differs(document.value, path, name))
-    for (where, told), changes in paths.items():
-        yield from (Mutator(f"{where} {told}", change, _json(where, told, change)) for change in changes)
+        for path, changes in _offered(x).items() if where else ():
+            most[where, path] = most.get((where, path), Counter()) | changes
+    for (where, told), changes in most.items():
+        for change, number in changes.items():
+            for which in tuple(WHICH) if number > 2 else ("first", "last") if number > 1 else ("",):
+                yield Mutator(f"{where} {told}", change, _json(where, told, change, which), which)
     for place in ("first", "middle", "last", "done"):
         yield from (Mutator(f"event {place}", change, _event(place, step)) for change, step in EVENTS.items())
     for where, name in headers:
         yield Mutator(f"header {where} {name}", "drop", _header(where, name, None))
         yield Mutator(f"header {where} {name}", "change", _header(where, name, "text/x-other"))
+
+
+def _offered(x: Exchange) -> dict[str, Counter[str]]:
+    """The general paths of a reply, each with the changes it can bear and at how many places."""
+    found: dict[str, Counter[str]] = {}
+    for document in x.documents:
+        for path, _ in walk(document.value):
+            bears = [name for name in CHANGES if differs(document.value, path, name)]
+            found.setdefault(general(path), Counter()).update(bears)
+    return found
 
 
 def notice(where: Ground, mutator: Mutator) -> tuple[frozenset[str], bool]:
@@ -85,11 +106,11 @@ def notice(where: Ground, mutator: Mutator) -> tuple[frozenset[str], bool]:
     return frozenset(one.requirement.check for one in new), touched
 
 
-def _json(where: str, path: str, change: str) -> Callable[[Exchange], Exchange]:
+def _json(where: str, path: str, change: str, which: str) -> Callable[[Exchange], Exchange]:
     def apply(x: Exchange) -> Exchange:
         if channel(x) != where:
             return x
-        places = [
+        places: list[tuple[Document, Path]] = [
             (document, found)
             for document in x.documents
             for found, _ in walk(document.value)
@@ -97,7 +118,7 @@ def _json(where: str, path: str, change: str) -> Callable[[Exchange], Exchange]:
         ]
         if not places:
             return x
-        document, found = places[len(places) // 2]
+        document, found = places[WHICH[which or "first"](len(places))]
         content = json.dumps(changed(document.value, found, change), ensure_ascii=False, separators=(",", ":")).encode()
         if where != "chunk":
             return _with(x, content)

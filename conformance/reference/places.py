@@ -10,6 +10,7 @@ from typing import Any, Final
 Path = tuple[str | int, ...]
 Step = Callable[[Any, Any], None]
 MAPS: Final = frozenset({"top_logprobs"})  # objects whose member names are data
+ALIKE: Final = 0.01  # two evaluations of one log probability differ by more
 
 
 def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -61,9 +62,18 @@ def _swap(holder: Any, step: Any) -> None:
     steps = [one for one, _ in _members(holder)]
     place = steps.index(step)
     if place:
-        other = steps[place - 1]
-        if isinstance(holder, list) or type(holder[other]) is type(holder[step]):
-            holder[step], holder[other] = holder[other], holder[step]
+        one, other = holder[step], holder[steps[place - 1]]
+        if (isinstance(holder, list) or type(one) is type(other)) and not _alike(one, other):
+            holder[step], holder[steps[place - 1]] = other, one
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two measurements, or maps of them, are so close that to swap them changes nothing."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= ALIKE
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    return bool(one == other)
 
 
 CHANGES: Final[Mapping[str, Step]] = {

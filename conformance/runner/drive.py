@@ -9,7 +9,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -35,6 +35,7 @@ Plan: TypeAlias = Generator[Wave, tuple[Exchange, ...], None]
 INTERRUPTED: Final = "interrupted before the end"
 CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
+AHEAD: Final = 2  # more are not sent before it is known that an API answers
 
 
 class ResumeError(ValueError):
@@ -216,13 +217,14 @@ class _Trip:
         return self.judged[1]
 
     async def _exchange(self, wave: Wave, sender: Sender) -> tuple[Exchange, ...]:
-        """Send what is not known of a wave, the very first case ahead of all others."""
+        """Send what is not known of a wave. The very first case goes ahead, with what little else its wave has."""
         self._take(wave)
         cases = [case for case in wave.cases if case.id not in self.landed]
         try:
             if not self.landed and not self.stop and (probe := first(wave)) is not None:
-                await self._probe(probe, sender)
-                cases.remove(probe)
+                ahead = cases if len(cases) <= AHEAD else [probe]
+                await self._probe(probe, ahead, sender)
+                cases = [case for case in cases if case not in ahead]
             if cases and not self.stop:
                 burst = sum(case.id not in self.landed for case in wave.cases[: wave.burst])
                 await sender.send(replace(wave, cases=tuple(cases), burst=burst))
@@ -236,12 +238,14 @@ class _Trip:
                 self.unsent.setdefault(case.id, self.stop)
         return tuple(self.landed[case.id] for case in wave.cases if case.id in self.landed)
 
-    async def _probe(self, case: RequestCase, sender: Sender) -> None:
-        """Send the first case. A reply that is no API's is kept, but not judged: it speaks of the way there."""
-        for exchange in await sender.send(Wave("first", (case,))):
-            if reason := obstacle(exchange, self.target):
-                self.stop = self.unsent[case.id] = reason
-                del self.landed[case.id]
+    async def _probe(self, probe: RequestCase, ahead: Sequence[RequestCase], sender: Sender) -> None:
+        """Send the first cases. A reply that is no API's is kept, but not judged: it speaks of the way there."""
+        sent = {x.case.id: x for x in await sender.send(Wave("first", tuple(ahead)))}
+        if probe.id in sent and (reason := obstacle(sent[probe.id], self.target)):
+            self.stop = reason
+            for name in sent:
+                self.unsent[name] = reason
+                del self.landed[name]
 
     def _take(self, wave: Wave) -> None:
         twice = [name for name, times in Counter(case.id for case in (*self.planned, *wave.cases)).items() if times > 1]
