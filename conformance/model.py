@@ -60,13 +60,17 @@ class Edge(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a response ended. ABANDONED: the client hung up, as the case told it to."""
+    """How a response ended. ABANDONED: the client hung up, as the case told it to.
+
+    UNREAD: it ended as it should, but too much had come before it in this run for all of it to be kept.
+    """
 
     COMPLETE = "complete"
     TRUNCATED = "truncated"
     TIMED_OUT = "timed_out"
     OVERSIZED = "oversized"
     ABANDONED = "abandoned"
+    UNREAD = "unread"
 
 
 class Credential(StrEnum):

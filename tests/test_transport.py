@@ -20,12 +20,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.budget import Account, Budget, Cost, reported, worst_case
-from conformance.examples import case
+from conformance.catalogue import Terms
+from conformance.checks.robustness import response_is_complete
+from conformance.examples import case, contract
 from conformance.exchange import Attempt, Exchange, Piece
-from conformance.model import Credential, Ending, RequestCase, Validity, Wave
+from conformance.minimal import shows
+from conformance.model import (
+    Credential,
+    Ending,
+    Layer,
+    Level,
+    RequestCase,
+    Requirement,
+    Source,
+    Unclear,
+    Validity,
+    Violation,
+    Wave,
+)
 from conformance.transport import Pace, Patience, Redaction, Sender, Target, Watcher
 from conformance.transport.pace import Bucket, back_off, retry_after
-from conformance.transport.reading import KEPT_OF_ENDLESS, LARGE, WHOLE, Reading, Shelf
+from conformance.transport.reading import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, Shelf
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says, serving
 
@@ -287,11 +302,60 @@ def test_what_all_responses_weigh_has_an_end_however_many_there_are():
     assert set(kept) == {Ending.OVERSIZED}
     assert shelf.used < LARGE / 2
     long = [read_with(shelf, b"x" * 10_000_000) for _ in range(5)]
-    assert {Ending.COMPLETE, Ending.OVERSIZED} == {one.ending for one in long}
+    assert {Ending.COMPLETE, Ending.UNREAD} == {one.ending for one in long}
     assert LARGE / 4 < shelf.used < WHOLE
     # those in order go on, as long as they are short
     assert [read_with(shelf, BODY).ending for _ in range(1000)] == [Ending.COMPLETE] * 1000
     assert shelf.used < WHOLE
+
+
+def full_shelf() -> Shelf:
+    shelf = Shelf(large=2**24, whole=2**24)
+    shelf.used = 2**24
+    return shelf
+
+
+def test_a_light_response_that_ends_is_not_blamed_for_the_heavy_ones_before_it():
+    shelf = full_shelf()
+    attempt = read_with(shelf, EVENT * 1000)
+    assert attempt.ending is Ending.UNREAD
+    assert f"{len(EVENT) * 1000} bytes were read, the first " in attempt.error
+    assert sum(len(piece.data) for piece in attempt.pieces) < len(EVENT) * 1000
+    x = Exchange(case(), (attempt,))
+    (found,) = response_is_complete(x, Terms(contract()))
+    assert isinstance(found, Unclear)
+    assert not found.repeat
+    row = Requirement("r.complete", "response_is_complete", Level.MUST, Layer.STANDARD, "it ends", Source("#"))
+    assert not shows(row, x, (), contract())
+
+
+def test_a_light_response_that_never_ends_is_blamed_whatever_came_before_it():
+    shelf = full_shelf()
+    reading = Reading(0.0, None, 2**30, shelf)
+    reading.head(200, [(b"content-type", b"text/event-stream")], b"HTTP/1.1")
+    fed = 0
+    while reading.feed(EVENT, 0.1):
+        fed += 1
+        assert fed < 100_000
+    attempt = reading.attempt(1.0)
+    assert attempt.ending is Ending.OVERSIZED
+    assert shelf.used <= full_shelf().used + KEPT_WEIGHT
+    (found,) = response_is_complete(Exchange(case(), (attempt,)), Terms(contract()))
+    assert isinstance(found, Violation)
+    assert f"{len(EVENT) * (fed + 1)} bytes were read" in found.message
+    assert " after " not in found.message
+
+
+@pytest.mark.parametrize(("ending", "told"), [(Ending.TIMED_OUT, "silent for 30 s; "), (Ending.TRUNCATED, "closed; ")])
+def test_what_was_not_kept_for_want_of_memory_can_fail_all_the_same(ending, told):
+    shelf = full_shelf()
+    reading = Reading(0.0, None, 2**30, shelf)
+    reading.head(200, [(b"content-type", b"text/event-stream")], b"HTTP/1.1")
+    assert all(reading.feed(EVENT, 0.1) for _ in range(1000))
+    reading.fail(ending, told[:-2])
+    attempt = reading.attempt(1.0)
+    assert attempt.ending is ending
+    assert attempt.error.startswith(f"{told}{len(EVENT) * 1000} bytes were read, the first ")
 
 
 @pytest.mark.parametrize("step", [10, 500, 100_000])

@@ -78,13 +78,20 @@ def response_is_complete(x: Exchange, terms: Terms) -> Findings:
         return
     if x.status is None and x.ending is not Ending.TIMED_OUT:
         yield Unclear(f"no response: {show(x.last.error, 120)}")
+    elif x.ending is Ending.UNREAD:
+        yield Unclear(f"not kept whole: {show(x.last.error, 120)}")
     elif x.ending is Ending.COMPLETE and not x.decoded[1]:
         yield Held()
     else:
-        size = sum(len(piece.data) for piece in x.pieces)
         why = x.last.error or x.decoded[1]
-        after = f"after {size} bytes" if x.status is not None else "before the first byte"
-        yield Violation(f"{x.ending.value.replace('_', ' ')} {after} ({show(why, 120)}); expected a whole response")
+        yield Violation(f"{x.ending.value.replace('_', ' ')}{_after(x)} ({show(why, 120)}); expected a whole response")
+
+
+def _after(x: Exchange) -> str:
+    """How much of the response was read; of what was too much the error tells, for not all of it is kept."""
+    if x.status is None:
+        return " before the first byte"
+    return "" if " bytes were read" in x.last.error else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
 
 
 def _survives(group: Group, before: str, after: str, said: str) -> Findings:

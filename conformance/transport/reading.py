@@ -13,7 +13,8 @@ MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones mu
 JOINED: Final = 64 * 1024
 KEPT_OF_ENDLESS: Final = 64 * 1024  # what is too long shows what it is in its beginning: so many bytes,
 KEPT_WEIGHT: Final = 256 * 1024  # and no more than weighs this
-LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of what is left of it,
+LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of it alone,
+# and half of what others left of it is kept of one,
 WHOLE: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is left of this
 
 
@@ -33,8 +34,13 @@ class Shelf:
         self.used = 0
         self._large, self._whole = large, whole
 
+    @property
+    def alone(self) -> int:
+        """What one response may weigh, whatever came before it: this is the target's to keep to."""
+        return self._large // 2
+
     def most(self, own: int) -> int:
-        """What one response may weigh, where `own` of what is used is its own."""
+        """What one response may weigh to be kept, where `own` of what is used is its own."""
         others = self.used - own
         return max((self._large - others) // 2, (self._whole - others) // 256, 16 * 1024)
 
@@ -61,6 +67,9 @@ class Reading:
         self._joined_weight = 0
         self._size = 0
         self._weight = 0
+        self._held = 0  # as much of the weight as is on the shelf
+        self._reads = 0
+        self._unread = False  # whether no more than the beginning is kept though it is not too much by itself
         self._inflation: Inflation | None = None
 
     def head(self, status: int, headers: Iterable[tuple[bytes, bytes]], http_version: bytes) -> bool:
@@ -77,24 +86,29 @@ class Reading:
 
     def feed(self, data: bytes, at: float) -> bool:
         """Take what one read gave; False when it is enough."""
+        self._reads += 1
         size, heavy = len(data), weight(data)
         if self._inflation is not None:
             inflated, heavy = self._inflation.feed(data, self._most_bytes + 1)
             size = max(size, inflated)
         self._size += size
         self._weight += heavy
-        self._shelf.used += heavy
         if self._size > self._most_bytes:
             self.fail(Ending.OVERSIZED, f"longer than {self._most_bytes} bytes, where reading stopped")
-        elif self._weight > self._shelf.most(self._weight):
-            self.fail(Ending.OVERSIZED, f"too many values and lines to be read, stopped after {self._size} bytes")
-        if self._inflation is None or self.ending is not Ending.OVERSIZED:
+        elif self._weight > self._shelf.alone:
+            self.fail(Ending.OVERSIZED, "too many values and lines to be read, where reading stopped")
+        if not self._unread and (self._inflation is None or self.ending is not Ending.OVERSIZED):
             self._keep(data, at, heavy)
-        if self._hang_up_after is not None and len(self._pieces) >= self._hang_up_after:
+        if self.ending is Ending.COMPLETE and not self._unread and self._held > self._shelf.most(self._held):
+            self._unread = True  # reading goes on all the same: whether it ends in time and size is the target's matter
+            self._let_go(at)
+        if self._hang_up_after is not None and self._reads >= self._hang_up_after:
             self.ending = Ending.ABANDONED
         return self.ending is Ending.COMPLETE
 
     def _keep(self, data: bytes, at: float, heavy: int) -> None:
+        self._held += heavy
+        self._shelf.used += heavy
         if len(self._pieces) < MOST_PIECES:
             self._pieces.append(Piece(at, data))
             self._weights.append(heavy)
@@ -118,15 +132,28 @@ class Reading:
     def attempt(self, elapsed: float) -> Attempt:
         """The attempt as it stands. Of what is endless only the beginning is kept."""
         self._flush(elapsed)
-        pieces, error = self._pieces, self.error
-        if self.ending in {Ending.OVERSIZED, Ending.TIMED_OUT}:
-            pieces = list(self._beginning())
-            self._shelf.used -= self._weight - min(self._weight, KEPT_WEIGHT)
-            if len(pieces) < len(self._pieces):
-                error += f"; the first {sum(len(piece.data) for piece in pieces)} bytes are kept"
+        if self._unread and self.ending is Ending.COMPLETE:
+            self.fail(Ending.UNREAD, "the run has no memory left for it")
+        error = self.error
+        if self._unread or self.ending in {Ending.OVERSIZED, Ending.TIMED_OUT}:
+            self._let_go(elapsed)
+            if self._size:
+                error = f"{error}; {self._size} bytes were read".removeprefix("; ")
+            if (kept := sum(len(piece.data) for piece in self._pieces)) < self._size:
+                error += f", the first {kept} bytes are kept"
+        pieces = tuple(self._pieces)
         return Attempt(
-            self._started_at, self.status, self.headers, tuple(pieces), self.ending, error, elapsed, self.http_version
+            self._started_at, self.status, self.headers, pieces, self.ending, error, elapsed, self.http_version
         )
+
+    def _let_go(self, at: float) -> None:
+        """Keep no more than the beginning."""
+        self._flush(at)
+        self._pieces = list(self._beginning())
+        self._weights = self._weights[: len(self._pieces)]
+        kept = min(self._held, KEPT_WEIGHT)
+        self._shelf.used -= self._held - kept
+        self._held = kept
 
     def _beginning(self) -> Iterator[Piece]:
         """The first pieces, as far as they are short and light; one that is too heavy is cut if it can be."""
