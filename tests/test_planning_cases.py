@@ -182,7 +182,7 @@ class TestEdges:
         scene = Scene(contract("openai"), "m")
         lists = [one.value for one in ends(scene, Limit("stop[]", 1, 4))]
         assert [len(one) for one in lists] == [1, 2, 4, 3]
-        assert next(ends(scene, Limit("logit_bias.*", -100, 100))).value == {"100": -100}
+        assert next(ends(scene, Limit("logit_bias.*", -100, 100))).value == {"0": -100}
 
     def test_full_tries_every_closed_end_of_every_documented_range(self):
         found = plan("openai", "full")

@@ -117,10 +117,10 @@ class TestBans:
                 for case in wave.cases for part in case.groups if part.kind == "ban"]  # fmt: skip
         assert told == [
             ("without", None),
-            ("forced", {"100": 100, "300": 100}),
-            ("with", {"100": -100, "300": 100}),
-            ("forced", {"300": 100, "100": 100}),
-            ("with", {"300": -100, "100": 100}),
+            ("forced", {"100": 100, "70": 100}),
+            ("with", {"100": -100, "70": 100}),
+            ("forced", {"70": 100, "100": 100}),
+            ("with", {"70": -100, "100": 100}),
         ]
 
     def test_a_part_of_a_character_is_not_banned(self):
@@ -132,7 +132,7 @@ class TestBans:
 
         banned = {token for wave in journey("openai", in_parts, "full") for case in wave.cases for part in case.groups
                   if part.kind == "ban" and part.role == "with" for token in case.body["logit_bias"]}  # fmt: skip
-        assert banned == {"100", "300"}
+        assert banned == {"100", "70"}
 
 
 class TestSharing:

@@ -101,7 +101,7 @@ class TestText:
             for body in bodies:
                 for one in body["prompt"] if isinstance(body["prompt"], list) else []:
                     flat += one if isinstance(one, list) else [one] if isinstance(one, int) else []
-        assert [one for one in flat if 100 <= one <= 600]
+        assert [one for one in flat if 33 <= one <= 250]
         assert [one for one in flat if one > 50_000 or one < 0]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.model import RequestCase, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import SECOND, UNICODE, most_logprobs
-from conformance.planning.scene import LONG, PROMPT, Scene, part
+from conformance.planning.scene import LONG, MANY, PROMPT, Scene, part
 
 # Prompts that lead to different answers, and whose answers share few words.
 PROMPTS: Final = (
@@ -76,7 +76,7 @@ def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
         # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
         yield from _arms(scene, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
         if scene.greedy:
-            yield from _arms(scene, f"{name} greedy", ends, name, {"max_tokens": 4 * LONG}, ENOUGH)
+            yield from _arms(scene, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH)
     else:
         few = {"temperature": scene.number("temperature", 1.5, 1), "max_tokens": FEW}
         yield from _arms(scene, name, ends, name, few, REPLIES)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from conformance.budget import reported
 from conformance.model import Validity
 from conformance.planning.edges import ends
 from conformance.planning.scene import PROMPT, SHORT, Scene
@@ -15,8 +16,9 @@ from conformance.strictjson import MISSING, dumps
 # Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
 UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
 SECOND: Final = "Red, green, blue,"
-IDS: Final = (100, 250, 300, 120, 280)
-OTHER_IDS: Final = (300, 110, 260)
+# Ids that even a vocabulary of single bytes has; in most vocabularies each stands for a printable character.
+IDS: Final = (72, 45, 90, 61, 84)
+OTHER_IDS: Final = (90, 50, 66)
 NEVER: Final = "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no model says this within a few tokens
 ABSENT: Final = MISSING
 
@@ -189,8 +191,16 @@ def likely(scene: Scene) -> str:
 
 def _max_tokens(scene: Scene, name: str) -> Iterator[Level]:
     yield from _listed(name, SHORT, 0, *((1,) if scene.full else ()))
-    if scene.full and scene.contract.default(name) is not None:
+    if scene.full and scene.contract.default(name) is not None and not runs_on(scene):
         yield level(name, ABSENT)
+
+
+def runs_on(scene: Scene) -> bool:
+    """Whether a reply without a limit went far beyond the documented default: another would cost as much."""
+    default = scene.contract.default("max_tokens")
+    found = scene.known.reply(dumps(scene.body({"max_tokens": ABSENT})).encode())
+    told = reported(found.usage) if found is not None else None
+    return isinstance(default, int) and told is not None and told.completion > 4 * default
 
 
 def _temperature(scene: Scene, name: str) -> Iterator[Level]:
@@ -272,5 +282,5 @@ _KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
 
 __all__ = [
     "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
-    "far_ends", "fitting", "likely", "most_logprobs", "rich", "shown", "streaming", "way",
+    "far_ends", "fitting", "likely", "most_logprobs", "rich", "runs_on", "shown", "streaming", "way",
 ]  # fmt: skip

@@ -42,10 +42,10 @@ def beyond(scene: Scene, limit: Limit, keyword: str) -> Iterator[Any]:
         yield whole(bound + sign * 1000, step)
 
 
-def shaped(parameter: str, value: Any) -> Any:
+def shaped(parameter: str, value: Any, key: str = "100") -> Any:
     """The member's value in which a number is the member itself, a map's value, or a list's length."""
     if parameter.endswith(".*"):
-        return {"100": value}
+        return {key: value}
     if parameter.endswith("[]"):
         return [f"\u241f{place}" for place in range(max(0, int(value)))]
     return value
@@ -72,7 +72,9 @@ def whole(value: float, step: float) -> float:
 
 
 def _level(limit: Limit, value: float) -> Level:
-    return level(top(limit.parameter), shaped(limit.parameter, value))
+    return level(
+        top(limit.parameter), shaped(limit.parameter, value, "0")
+    )  # the first token, which is easily overlooked
 
 
 __all__ = ["beyond", "ends", "open_ends", "shaped", "whole"]

@@ -15,6 +15,7 @@ from conformance.strictjson import dumps
 
 FORCED: Final = {"100": 100}
 BENDS: Final = frozenset({"stop", "response_format"})
+BENT: Final = frozenset({"logit_bias", "ignore_eos", "suffix"})  # what may take a text out of any format
 
 
 def grid(scene: Scene) -> Iterator[Bundle]:
@@ -77,6 +78,8 @@ def _row(
     body = body_of(scene, found, row)
     if "force" in scene.kinds and _repeats_one_token(scene, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
+    if "json" in scene.kinds and "response_format" in body and not BENT & body.keys():
+        groups.append(part("json", f"row {dumps(row)}", "probe"))
     yield scene.case("row", body, *groups)
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 from conformance.model import Membership, RequestCase, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT
-from conformance.planning.scene import LONG, Scene, part
+from conformance.planning.invalids import floods
+from conformance.planning.scene import LONG, Scene, part, rename
 from conformance.strictjson import dumps
 
 MEGABYTE: Final = 1_000_000
@@ -32,6 +33,12 @@ def hostile(scene: Scene) -> Iterator[Bundle]:
         yield _watched(scene, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
     for left in _left(scene):
         yield _watched(scene, "disconnect", [left], BATCHES)
+    if flood := [rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in floods(scene)]:
+        controls = [
+            part("refuse", group.key, "control") for one in flood for group in one.groups if group.role == "probe"
+        ]
+        probe = scene.case("alive", scene.base, part("alive", "flood", "probe"), *controls)
+        yield Bundle("hostile", 6, (*flood, probe), (*(0 for _ in flood), BATCHES + 2))
 
 
 def _watched(scene: Scene, key: str, cases: list[RequestCase], number: int) -> Bundle:

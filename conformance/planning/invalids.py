@@ -10,7 +10,7 @@ from conformance.model import Combination, Level, Limit, Membership, RequestCase
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import USAGE, shown, streaming
 from conformance.planning.edges import beyond, shaped
-from conformance.planning.scene import Scene, part
+from conformance.planning.scene import MULTIPLY, Scene, part
 from conformance.strictjson import MISSING, dumps
 
 Labelled = tuple[str, Any]
@@ -40,6 +40,7 @@ EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("-2^31 - 1", -(2**31) - 1),
 )
 MOST: Final = 2
+FLOOD: Final = 2**31
 LATE: Final = 6
 
 
@@ -53,12 +54,28 @@ def invalids(scene: Scene) -> Iterator[Bundle]:
         rule = rules.get(str(row.params.get("combination")))
         found = _together(scene, rule) if rule else [one for one in _changes(scene, row, turn) if _only(scene, one[1])]
         for place, (label, patch) in enumerate(found[: MOST if scene.full else 1]):
+            if _floods(patch):
+                continue  # see `floods`
             rank = 2 if row.level is Level.MUST and not place else LATE
             both = not place and (scene.full or turn == scene.seed)
             # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
             wave = "values" if scene.full or rank < LATE else "learned"
             yield Bundle(wave, rank, tuple(_cases(scene, row, label, patch, turn, both=both)))
         turn += bool(found)
+
+
+def floods(scene: Scene) -> Iterator[RequestCase]:
+    """Numbers of choices that fill the memory of a server which takes them: they go out one by one, as hostile ones."""
+    for row in scene.contract.requirements if scene.full else ():
+        if row.check == "invalid_is_refused" and row.params.get("keyword") == "maximum":
+            for label, patch in list(_changes(scene, row, scene.seed))[:MOST]:
+                if _floods(patch) and _only(scene, patch):
+                    probe = part("refuse", f"{row.id} {label}", "probe")
+                    yield scene.case("invalid", scene.body(patch), probe, breaks=(row.id,), hostile=True)
+
+
+def _floods(patch: Mapping[str, Any]) -> bool:
+    return any(isinstance(patch.get(name), (int, float)) and patch[name] >= FLOOD for name in MULTIPLY)
 
 
 def _cases(
@@ -169,4 +186,4 @@ def _only(scene: Scene, patch: Mapping[str, Any]) -> bool:
     return scene.validity(dumps(body).encode(), body) is Validity.INVALID and not scene.clashes(body)
 
 
-__all__ = ["invalids"]
+__all__ = ["floods", "invalids"]

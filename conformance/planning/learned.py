@@ -8,8 +8,8 @@ from typing import Any, Final
 from conformance.exchange import Exchange
 from conformance.model import RequestCase, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, rich, streaming
-from conformance.planning.scene import LONG, Scene, part
+from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, UNICODE, rich, streaming
+from conformance.planning.scene import LONG, PAIR, Scene, part
 from conformance.strictjson import dumps
 
 Patch = Mapping[str, Any]
@@ -61,6 +61,7 @@ def _cut_settings(scene: Scene) -> Iterator[tuple[int, tuple[str, Patch]]]:
         ("batch", {**TEXTS.patch}),
         ("logprobs", {"logprobs": 1}),
         ("echoed", {"echo": True}),
+        ("unicode", {"prompt": UNICODE}),
     ):
         body = scene.body(patch)
         if scene.has(*patch) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
@@ -80,16 +81,31 @@ def _cuts(scene: Scene, name: str, patch: Patch, rank: int, text: str) -> Iterat
     if not found:
         return
     early, late = found
+    if name == "unicode":
+        before = text[: text.index(late)]
+        early = next((char for char in before[2:] if not char.isascii() and not char.isspace()), early)
     streamed = streaming(scene) if scene.has("stream") else {}
     ways: tuple[tuple[str, tuple[Any, ...], Patch], ...] = (
         ("inside", (early, [early]), {}),
-        ("earliest", ([NEVER, late, early], [late, early]), streamed),
+        ("earliest", ([nearly(text), late, early], [late, early]), streamed),
     )
+    if scene.full:
+        # what might become a stop sequence is held back, and must come with all that belongs to it when it does not
+        near = scene.body(patch, {"max_tokens": LONG, **scene.fitting("stop", [nearly(text)], nearly(text))}, streamed)
+        if not scene.barred(near) and scene.validity_of(near) is not Validity.INVALID:
+            whole = scene.case("relation", body, part("never", f"stop nearly {name}", "without"))
+            parted = scene.case("relation", near, part("never", f"stop nearly {name}", "with"))
+            yield Bundle("learned", rank + 1, (whole, parted))
     for label, forms, way in ways:
         bodies = (scene.body(patch, {"max_tokens": LONG, "stop": stop}, way) for stop in forms)
         allowed = (one for one in bodies if not scene.barred(one) and scene.validity_of(one) is not Validity.INVALID)
         if cut := next(allowed, None):
             yield Bundle("learned", rank, (scene.case("cut", cut, part("cut", f"{label} {name}", "with")),))
+
+
+def nearly(text: str) -> str:
+    """A stop sequence whose beginning stands in the text, over a token or more, and whose end does not."""
+    return text[1:5] + NEVER[0]
 
 
 def pieces(text: str) -> tuple[str, str] | None:
@@ -130,7 +146,7 @@ def _ban(scene: Scene, token: int) -> tuple[RequestCase, ...]:
 
 def _pairs(scene: Scene) -> Iterator[Bundle]:
     """Two tokens are forced, then one of them banned: the other is left. For tokens whose ids no table tells."""
-    for banned, other in (("100", "300"), ("300", "100")):
+    for banned, other in (PAIR, PAIR[::-1]):
         both, one = (scene.body({"logit_bias": {banned: bias, other: 100}}) for bias in (100, -100))
         sides = zip(("forced", "with"), (both, one), strict=True)
         cases = tuple(scene.case("relation", body, part("ban", f"{banned} pair", role)) for role, body in sides)
@@ -162,7 +178,7 @@ def _filled(scene: Scene) -> Iterator[Bundle]:
         return
     if not 64 <= context <= NEAREST_CONTEXT:
         return
-    ids = [100 + place % 64 for place in range(context - 8)]
+    ids = [40 + place % 48 for place in range(context - 8)]
     for name, room in (("control", 8), ("probe", 16)):
         body = scene.body({"prompt": ids, "max_tokens": room, "stream": ABSENT})
         validity = Validity.UNSPECIFIED
@@ -171,4 +187,4 @@ def _filled(scene: Scene) -> Iterator[Bundle]:
         )
 
 
-__all__ = ["foundations", "lessons", "pieces"]
+__all__ = ["foundations", "lessons", "nearly", "pieces"]

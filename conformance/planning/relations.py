@@ -23,11 +23,12 @@ from conformance.planning.dimensions import (
     USAGE,
     fitting,
     rich,
+    runs_on,
     shown,
     streaming,
     way,
 )
-from conformance.planning.scene import LONG, PROMPT, Scene, part
+from conformance.planning.scene import LONG, MANY, PAIR, PROMPT, Scene, part
 from conformance.planning.values import specimens
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
@@ -35,7 +36,6 @@ ENDLESS: Final = 9_000_000
 SINGLES, BESTS = 40, 12  # draws that tell the best of twenty from any of them
 AT_ONCE: Final = 4  # of them, as prompts of one request
 SEEDS: Final = (1, 257, 65537)  # alike in their lowest bits, which must not be all that counts
-A_DOCUMENT: Final = 64  # tokens in which a small JSON text may end
 Patch = Mapping[str, Any]
 Setting = tuple[str, Patch]
 Build = Callable[[Scene, str, Patch], Iterator[Bundle]]
@@ -170,14 +170,17 @@ def _null(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
     if scene.has("max_tokens") and scene.contract.parameters["max_tokens"].nullable and _short_default(scene):
         absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
-        yield from _two(scene, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
+        for bundle in (
+            () if runs_on(scene) else _two(scene, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
+        ):
+            yield replace(bundle, wave="rows")  # when it is known what no limit costs
     nullable = [one for one, told in scene.contract.parameters.items() if told.nullable and scene.has(one)]
     nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in scene.known.refused}
     each = scene.full and name == "plain"
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
             # what a penalty does shows where words come again
-            more = {"max_tokens": 4 * LONG} if key.endswith("_penalty") and scene.has("max_tokens") else {}
+            more = {"max_tokens": MANY} if key.endswith("_penalty") and scene.has("max_tokens") else {}
             absent, null = {**setting, **more}, {**setting, **more, **patch}
             yield from _two(scene, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
@@ -283,7 +286,7 @@ def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     """Two tokens are forced, then one of them banned: the other is left. For targets without echo, which spells ids."""
     if not scene.full or name != "plain" or not scene.has("logit_bias") or scene.has("echo"):
         return
-    for banned, other in (("100", "300"), ("300", "100")):
+    for banned, other in (PAIR, PAIR[::-1]):
         both, one = {"logit_bias": {banned: 100, other: 100}}, {"logit_bias": {banned: -100, other: 100}}
         yield from _two(scene, "ban", f"{banned} {name}", ("forced", "with"), both, one)
 
@@ -295,7 +298,9 @@ def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     for one in specimens(scene.contract, "response_format"):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
         streamed = {} if place % 2 else _way(scene, "response_format", setting)
-        patch = {**setting, **one.patch, **({"max_tokens": A_DOCUMENT} if scene.has("max_tokens") else {}), **streamed}
+        several = fitting(scene, {"n": 2}) if streamed or scene.full else {}  # the second choice has a grammar too
+        limit = {"max_tokens": MANY} if scene.has("max_tokens") else {}
+        patch = {**setting, **one.patch, **limit, **several, **streamed}
         if wanted in {"json_object", "json_schema"} and _fine(scene, patch):
             place += 1
             probe = scene.case("relation", scene.body(patch), part("json", f"{one.label} {name}", "probe"))

@@ -72,7 +72,7 @@ def free_text() -> SearchStrategy[str]:
 
 
 def _ids() -> SearchStrategy[list[int]]:
-    inside, outside = st.integers(100, 600), st.sampled_from((VOCABULARY * 2, 2**31, 2**63, -1))
+    inside, outside = st.integers(33, 250), st.sampled_from((VOCABULARY * 2, 2**31, 2**63, -1))
     return st.integers(0, 9).flatmap(
         lambda turn: st.lists(outside if turn == 9 else inside, min_size=1, max_size=6)
     )  # fmt: skip
@@ -203,7 +203,7 @@ def _members(scene: Scene, one: Dimension) -> SearchStrategy[Body]:
         case "seed":
             strategy = st.integers(0, 2**31)
         case "logit_bias":
-            strategy = st.dictionaries(st.integers(100, 600).map(str), st.integers(-5, 5), max_size=3)
+            strategy = st.dictionaries(st.integers(33, 250).map(str), st.integers(-5, 5), max_size=3)
         case _:
             strategy = _from_levels(scene, one)
     return strategy.map(lambda value: {one.name: value})

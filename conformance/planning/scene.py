@@ -20,6 +20,9 @@ from conformance.strictjson import MISSING, dumps
 PROMPT: Final = "One, two, three, four"
 SHORT: Final = 5
 LONG: Final = 12
+MANY: Final = 64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
+PAIR: Final = ("100", "70")  # tokens that are set against one another, which any vocabulary has
+MULTIPLY: Final = frozenset({"n", "best_of"})  # parameters that multiply what a request costs
 NEARLY_COLD: Final = 0.01  # what stands in for temperature 0 where the target refuses 0
 
 
@@ -176,4 +179,4 @@ def part(kind: str, key: str, role: str) -> Membership:
     return Membership(kind, key, role)
 
 
-__all__ = ["LONG", "PROMPT", "SHORT", "Scene", "identity", "part", "rename"]
+__all__ = ["LONG", "MANY", "MULTIPLY", "PAIR", "PROMPT", "SHORT", "Scene", "identity", "part", "rename"]

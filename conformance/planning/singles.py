@@ -9,10 +9,10 @@ from typing import Any, Final
 from conformance.limits import top
 from conformance.model import Limit, Membership, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends, way
+from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends, runs_on, way
 from conformance.planning.edges import ends, open_ends
 from conformance.planning.known import FEW
-from conformance.planning.scene import Scene, part
+from conformance.planning.scene import MULTIPLY, Scene, part
 from conformance.planning.values import Level, level, specimens
 from conformance.strictjson import dumps
 
@@ -20,7 +20,6 @@ from conformance.strictjson import dumps
 SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs", "stop", "max_tokens", "suffix"})
 SAFE: Final = frozenset({"stop", "max_tokens", "best_of"})  # others show as much: these go where there is room
 LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
-MULTIPLY: Final = frozenset({"n", "best_of"})
 LAST: Final = 9
 TOGETHER: Final = frozenset({"row", "relation", "cut"})  # cases of which a refusal speaks of a combination
 MOST_CLEARED: Final = 2
@@ -79,8 +78,10 @@ def singles(scene: Scene) -> Iterator[Bundle]:
         yield bundle if many or len(bundle.cases[1].groups) > 1 else replace(bundle, rank=3)
     alike = [value for value in _nulls(scene) if value.patch.keys() & {"prompt", "temperature"}]
     kept = [value for value in _nulls(scene) if value.patch.keys() & {"max_tokens"}]
-    for some in (alike, kept, [value for value in _nulls(scene) if value not in (*alike, *kept)]):
+    for some in (alike, [value for value in _nulls(scene) if value not in (*alike, *kept)]):
         yield from _companies(scene, some, "values", 1)
+    if not runs_on(scene):  # which the reply to none tells, so null waits for it
+        yield from _companies(scene, kept, "rows", 1)
 
 
 def edges(scene: Scene) -> Iterator[Bundle]:
@@ -116,11 +117,15 @@ def named(scene: Scene) -> Iterator[Bundle]:
 
 
 def unlimited(scene: Scene) -> Iterator[Bundle]:
-    """No limit of tokens, where the document has no default: once absent, once null, streamed and hung up on."""
-    if not scene.full or not scene.has("max_tokens", "stream") or scene.contract.default("max_tokens") is not None:
+    """No limit of tokens: once absent, once null, streamed and hung up on.
+
+    That is where the document has no default; and null, where the reply without a limit went far beyond the default.
+    """
+    open_ended = scene.full and scene.contract.default("max_tokens") is None
+    if not scene.has("max_tokens", "stream") or not (open_ended or runs_on(scene)):
         return
     row = "request.max_tokens.null"
-    for value in (None, ABSENT):
+    for value in (None, ABSENT) if open_ended else (None,):
         if value is None and row not in scene.rows:
             continue
         control = scene.case("base", scene.body(STREAM.patch), part("accept", f"{row} streamed", "control"))
