@@ -153,6 +153,51 @@ class TestEffects:
             assert not found("filter_bounds_the_choice", x, parameter="top_p")
 
 
+class TestUnchanged:
+    def test_the_request_without_the_parameter_is_blamed_for_another_default(self):
+        given, left_out = (plain(completion(choice(text)), COLD) for text in (" 4, 5", " 4"))
+        (violation,) = [
+            one
+            for one in found("default_is_explicit", group("default", explicit=[given] * 3, absent=[left_out] * 3))
+            if isinstance(one, Violation)
+        ]
+        assert "text is ' 4' in 'absent'" in violation.message
+
+    def test_reasons_to_finish_are_compared_under_the_same_text_only(self):
+        def replies(role, texts, finish):
+            return {role: [plain(completion(choice(text, finish=finish)), COLD) for text in texts]}
+
+        lucky = group("never", "user", **replies("without", " abc", "stop"), **replies("with", " abc", "length"))
+        assert doubts("stop_that_never_matches", lucky)
+        silent = group(
+            "never", "user", **replies("without", ["", "", ""], "stop"), **replies("with", [""] * 3, "length")
+        )
+        assert breaks("stop_that_never_matches", silent)
+        settled = group("never", "user", **replies("without", "aaa", "stop"), **replies("with", "aaa", "length"))
+        assert breaks("stop_that_never_matches", settled)
+
+
+class TestBatches:
+    def batch(self, *left_out):
+        whole = completion(*(choice(f" {index}", index) for index in range(4)), usage=usage(56, 4))
+        many = plain(whole, {**COLD, "prompt": ["a", "b", "c", "d"]})
+        alone = {
+            f"single_{place}": plain(completion(choice(f" {place}"), usage=usage(14, 1)), COLD)
+            for place in range(4)
+            if place not in left_out
+        }
+        return group("batch", batch=many, **alone)
+
+    def test_a_batch_is_the_sum_of_all_its_prompts_or_there_is_none(self):
+        assert holds("batch_usage_is_the_sum", self.batch())
+        assert doubts("batch_usage_is_the_sum", self.batch(1, 2, 3))
+
+    def test_a_prompt_that_was_never_answered_alone_does_not_move_the_others(self):
+        assert holds("batch_order_holds", self.batch())
+        assert doubts("batch_order_holds", self.batch(0))
+        assert holds("batch_is_singles", self.batch(0))
+
+
 class TestOthers:
     def test_an_order_that_cannot_be_told_is_left_open(self):
         whole = plain(completion(choice(" x"), choice(" x", 1)), {**COLD, "prompt": ["a", "b"]})

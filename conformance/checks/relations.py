@@ -71,7 +71,7 @@ def default_is_explicit(group: Group, terms: Terms) -> Findings:
     Fix: read defaults from the document, not from the engine.
     """
     if _speaks_of(group, terms):
-        yield from unchanged(group, ("absent", "explicit"), terms)
+        yield from unchanged(group, ("explicit", "absent"), terms)
 
 
 @check(
