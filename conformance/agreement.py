@@ -162,10 +162,16 @@ def finishes(x: Exchange) -> Mapping[int, str | None]:
 
 
 def unchanged(group: Group, roles: tuple[str, str], terms: Terms) -> Iterator[Finding]:
-    """Whether nothing differs between two roles: the choices there are, their texts and their reasons to finish."""
+    """Whether nothing differs between two roles: the choices there are, their texts and their reasons to finish.
+
+    Where texts differ, by right or not, the reasons of other texts are the same or not by luck.
+    """
     yield from same_choices(group, roles)
-    yield from compare(group, roles, texts, "text", terms)
-    yield from compare(group, roles, finishes, "finish_reason", terms)
+    found = list(compare(group, roles, texts, "text", terms))
+    yield from found
+    silent = not any(text for role in roles for x in members(group, role) for text in texts(x).values())
+    if silent or all(isinstance(one, Held) for one in found):
+        yield from compare(group, roles, finishes, "finish_reason", terms)
 
 
 def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
