@@ -203,6 +203,13 @@ class TestStop:
         x = plain(completion(choice(" ABC DEFGHI JKL")), {"stop": "DE"})
         assert breaks("stop_text_is_as_promised", x, text=rule)
 
+    def test_a_batch_that_is_answered_like_one_prompt_is_not_held_against_best_of(self):
+        asked = {"best_of": 4, "n": 2}
+        two = completion(choice(), choice(index=1))
+        assert doubts("best_of_returns_n", plain(two, {**asked, "prompt": ["a", "b"]}))
+        assert breaks("best_of_returns_n", plain(completion(choice()), {**asked, "prompt": ["a", "b"]}))
+        assert holds("best_of_returns_n", plain(two, asked))
+
     def test_the_rest_of_the_token_that_completed_a_kept_sequence_may_stay(self):
         x = plain(completion(choice(" Paris", finish="stop")), {"stop": "Pari"})
         assert holds("stop_text_is_as_promised", x, text="included")

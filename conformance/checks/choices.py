@@ -77,7 +77,13 @@ def best_of_returns_n(x: Exchange, terms: Terms) -> Findings:
     Fix: rank the candidates of each prompt, keep n, and number them anew.
     """
     asked = terms.asked(x)
-    if x.error is MISSING and asked.prompts and asks_for_best_of(asked, terms):
+    if x.error is not MISSING or not asked.prompts or not asks_for_best_of(asked, terms):
+        return
+    if len(asked.prompts) > 1 and list(x.choices) == list(range(asked.n)):
+        yield Unclear(
+            f"{asked.n} of {asked.choices} choices came: right for one prompt, so that best_of is not to blame"
+        )
+    else:
         yield _complete(x, asked)
 
 
