@@ -128,8 +128,8 @@ class TestEffects:
         assert breaks("seed_repeats", seeded("abcdef"))
 
     def test_draws_with_one_common_seed_need_not_vary(self):
-        same = [plain(completion(choice(" 4")), {"seed": 1}) for _ in range(9)]
-        other = [plain(completion(choice(" 4")), {"seed": seed}) for seed in range(9)]
+        same = [plain(completion(choice(" 4")), {"seed": 1, "temperature": 2}) for _ in range(9)]
+        other = [plain(completion(choice(" 4")), {"seed": seed, "temperature": 2}) for seed in range(9)]
         assert doubts("sampling_varies", group("vary", draw=same))
         assert breaks("sampling_varies", group("vary", draw=other))
 

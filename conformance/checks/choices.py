@@ -147,6 +147,9 @@ def batch_order_holds(group: Group, terms: Terms) -> Findings:
     if problem or len(singles) < 2:
         yield problem or Unclear("a batch of one prompt has no order")
         return
+    if len(singles) < len(terms.asked(members(group, "batch")[0]).prompts):
+        yield Unclear("not each prompt of the batch was answered alone, so their order cannot be told")
+        return
     alone = [texts(members(group, role)[0]) for role in singles]
     for x in members(group, "batch"):
         n = terms.asked(x).n

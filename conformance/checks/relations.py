@@ -105,7 +105,8 @@ def batch_is_singles(group: Group, terms: Terms) -> Findings:
 
     Fix: mask padding, and keep sampling and limits per prompt.
     """
-    for place, role in enumerate(_singles(group)):
+    for role in _singles(group):
+        place = int(role[7:])
         problem = excuse(group, "batch", role)
         if problem:
             yield problem
@@ -137,6 +138,9 @@ def batch_usage_is_the_sum(group: Group, terms: Terms) -> Findings:
     """
     roles = _singles(group)
     if excuse(group, "batch", *roles) or not roles:
+        return
+    if len(roles) < len(terms.asked(members(group, "batch")[0]).prompts):
+        yield Unclear("not each prompt of the batch was answered alone, so there is no sum")
         return
     alone = [members(group, role) for role in roles]
     batch = members(group, "batch")
