@@ -252,6 +252,14 @@ class TestStop:
         other = plain(completion(choice("D X ", finish="stop")), {**COLD, "stop": "F"})
         mixed = Group("cut", "example", {"without": tuple(whole), "with": (other,) * 3})
         assert doubts("stop_cuts_earliest", mixed)
+        assert breaks("stop_cuts_earliest", self.cut("D E F G H", stop=["H", "E"]))
+        assert breaks("stop_cuts_earliest", self.cut("D E F ", stop=[" "]))
+
+    @pytest.mark.parametrize("stop", ["E", ["H", "E"], ["I", "E"]])
+    def test_an_ignored_sequence_is_told_by_the_text_alone(self, stop):
+        group = self.cut("D E F G H I", finish="length", stop=stop, times=1)
+        assert doubts("stop_cuts_earliest", group)
+        assert breaks("stop_text_is_as_promised", group.one("with"), text="excluded")
 
 
 class TestEcho:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,10 +85,10 @@ def _first(whole: str, stops: tuple[str, ...]) -> Iterator[Match]:
         yield from (match for match in found if match is not earliest and match.start < earliest.end)
 
 
-def _example(text: str, finish: str = "stop", times: int = 1) -> Group:
+def _example(text: str, finish: str = "stop", times: int = 1, stops: Sequence[str] = ("EF",)) -> Group:
     """An alphabet that is to be cut at `EF`."""
-    whole = plain(completion(choice("DEFGHIJ")), {"temperature": 0})
-    cut = plain(completion(choice(text, finish=finish)), {"temperature": 0, "stop": "EF"})
+    whole = plain(completion(choice("DEF GHIJ")), {"temperature": 0})
+    cut = plain(completion(choice(text, finish=finish)), {"temperature": 0, "stop": [*stops]})
     return Group("cut", "example", {"without": (whole,) * times, "with": (cut,) * times})
 
 
@@ -97,10 +97,10 @@ def _example(text: str, finish: str = "stop", times: int = 1) -> Group:
     Scope.GROUP,
     group="cut",
     good=lambda: example(_example("D")) + example(_example("DEF")),
-    bad=lambda: example(_example("DEFG HIJ")) + example(_example("", times=3)),
+    bad=lambda: example(_example("DEF G", stops=("HI", "EF"))) + example(_example("", times=3)),
 )
 def stop_cuts_earliest(group: Group, terms: Terms) -> Findings:
-    """A stop sequence that occurs in the text ends it there, at its first match.
+    """Of the stop sequences that occur in the text, the first match ends it, and nothing before is lost.
 
     Text beyond the first match was to be dropped; text missing before it is an answer cut short.
 
@@ -114,10 +114,26 @@ def stop_cuts_earliest(group: Group, terms: Terms) -> Findings:
         if cut.made or _leaks(cut):
             yield Held(cut.at)
         elif cut.matches and cut.text.startswith(cut.whole[: match.end]):
-            told = f"the text goes on after {show(match.stop)}: {show(cut.text[match.start :])}"
-            yield Violation(f"{told}; expected it to end there", cut.at, cut.case)
+            later = _honoured(cut)
+            if later is None:  # the row on what a text holds of its stop sequences tells of that
+                yield Unclear(f"the text goes on after {show(match.stop)}: no stop sequence cut it")
+                continue
+            told = f"the text ends at {show(later)}, though {show(match.stop)} came first: {show(cut.text)}"
+            yield Violation(f"{told}; expected {show(cut.whole[: match.start])}", cut.at, cut.case)
         else:
             yield _doubted(group, terms, cut, match)
+
+
+def _honoured(cut: Cut) -> str | None:
+    """The stop sequence at whose later match the text ends; None where it is as if there were none."""
+    cut_short = len(cut.text) < len(cut.whole) or (cut.finish == cut.stopped != cut.whole_finish)
+    if not cut_short or not cut.whole.startswith(cut.text):
+        return None
+    for stop in cut.stops:
+        near = cut.whole[max(0, len(cut.text) - len(stop)) : len(cut.text) + len(stop)]
+        if stop in near:
+            return stop
+    return None
 
 
 def _doubted(group: Group, terms: Terms, cut: Cut, match: Match) -> Finding:

@@ -32,7 +32,7 @@ REWORDED = (
 
 @fault(
     Stage.WISH,
-    "stop_cuts_earliest",
+    "stop_text_is_as_promised",
     needs=NEEDS,
     variants=("plain", "streamed", "sometimes"),
     also=IGNORED,
@@ -45,7 +45,7 @@ def stops_are_ignored(wish: Wish, call: Call) -> Wish:
 
 @fault(
     Stage.WISH,
-    "stop_cuts_earliest",
+    "stop_text_is_as_promised",
     needs=(*NEEDS, "n"),
     also=(*IGNORED, "choices_agree_when_greedy"),
     only=lambda call: call.wish.n > 1,
@@ -57,7 +57,7 @@ def stops_are_ignored_beside_n(wish: Wish, call: Call) -> Wish:
 
 @fault(
     Stage.WISH,
-    "stop_cuts_earliest",
+    "stop_text_is_as_promised",
     needs=(*NEEDS, "echo"),
     also=(*IGNORED, "echo_adds_only_the_prompt"),
     only=lambda call: isinstance(call.body, dict) and call.body.get("echo") is True,
@@ -69,7 +69,7 @@ def stops_are_ignored_beside_echo(wish: Wish, call: Call) -> Wish:
 
 @fault(
     Stage.WISH,
-    "stop_cuts_earliest",
+    "stop_text_is_as_promised",
     needs=(*NEEDS, "logprobs"),
     also=(*IGNORED, "logprobs_change_nothing"),
     only=lambda call: isinstance(call.body, dict) and call.body.get("logprobs") is not None,
@@ -81,7 +81,7 @@ def stops_are_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
 
 @fault(
     Stage.WISH,
-    "stop_cuts_earliest",
+    "stop_text_is_as_promised",
     needs=NEEDS,
     also=IGNORED,
     imitates="A sequence of several tokens was never recognised.",
@@ -92,15 +92,21 @@ def stops_of_several_tokens_are_ignored(wish: Wish, call: Call) -> Wish:
     return replace(wish, stops=tuple(stop for stop in wish.stops if len(tokenizer.encode(stop)) == 1))
 
 
-@fault(Stage.WISH, "stop_cuts_earliest", needs=NEEDS, also=IGNORED)
+@fault(Stage.WISH, "stop_text_is_as_promised", needs=NEEDS, also=IGNORED)
 def first_stop_alone_counts(wish: Wish, call: Call) -> Wish:
     """Of several stop sequences, the first alone works."""
     return replace(wish, stops=wish.stops[:1])
 
 
+@fault(Stage.WISH, "stop_cuts_earliest", needs=NEEDS, also=IGNORED)
+def last_stop_alone_is_forgotten(wish: Wish, call: Call) -> Wish:
+    """Of several stop sequences, all but the last one work."""
+    return replace(wish, stops=wish.stops[:-1] if len(wish.stops) > 1 else wish.stops)
+
+
 @fault(
     Stage.WISH,
-    "stop_cuts_earliest",
+    "stop_text_is_as_promised",
     needs=NEEDS,
     also=IGNORED,
     only=lambda call: isinstance(call.body, dict) and isinstance(call.body.get("stop"), str),
