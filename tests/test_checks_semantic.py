@@ -185,6 +185,13 @@ class TestChoices:
         asked = {"prompt": ["a", "b"], "best_of": 4, "n": 2, "echo": True}
         assert breaks("best_of_returns_n", plain(completion(choice(index=4), choice(index=5)), asked))
 
+    def test_a_batch_that_is_answered_like_one_prompt_is_not_held_against_best_of(self):
+        asked = {"best_of": 4, "n": 2}
+        two = completion(choice(), choice(index=1))
+        assert doubts("best_of_returns_n", plain(two, {**asked, "prompt": ["a", "b"]}))
+        assert breaks("best_of_returns_n", plain(completion(choice()), {**asked, "prompt": ["a", "b"]}))
+        assert holds("best_of_returns_n", plain(two, asked))
+
     def test_an_index_that_counts_tokens_is_seen(self):
         assert breaks("choices_are_complete", stream(*(completion(choice(index=place)) for place in range(3))))
 
@@ -202,13 +209,6 @@ class TestStop:
     def test_text_that_runs_past_a_sequence_inside_a_longer_token_is_seen(self, rule):
         x = plain(completion(choice(" ABC DEFGHI JKL")), {"stop": "DE"})
         assert breaks("stop_text_is_as_promised", x, text=rule)
-
-    def test_a_batch_that_is_answered_like_one_prompt_is_not_held_against_best_of(self):
-        asked = {"best_of": 4, "n": 2}
-        two = completion(choice(), choice(index=1))
-        assert doubts("best_of_returns_n", plain(two, {**asked, "prompt": ["a", "b"]}))
-        assert breaks("best_of_returns_n", plain(completion(choice()), {**asked, "prompt": ["a", "b"]}))
-        assert holds("best_of_returns_n", plain(two, asked))
 
     def test_the_rest_of_the_token_that_completed_a_kept_sequence_may_stay(self):
         x = plain(completion(choice(" Paris", finish="stop")), {"stop": "Pari"})
@@ -234,9 +234,16 @@ class TestStop:
 
     def test_the_later_of_two_sequences_must_not_cut(self):
         assert breaks("stop_cuts_earliest", self.cut("D E F G ", stop=["H", "E"]))
+        assert breaks("stop_cuts_earliest", self.cut("D E F G H", stop=["H", "E"]))
+        assert breaks("stop_cuts_earliest", self.cut("D E F ", stop=[" "]))
 
-    def test_an_ignored_sequence_is_seen_at_once_and_a_short_text_when_it_comes_again(self):
-        assert breaks("stop_cuts_earliest", self.cut("D E F G H I", finish="length", times=1))
+    @pytest.mark.parametrize("stop", ["E", ["H", "E"], ["I", "E"]])
+    def test_an_ignored_sequence_is_told_by_the_text_alone(self, stop):
+        group = self.cut("D E F G H I", finish="length", stop=stop, times=1)
+        assert doubts("stop_cuts_earliest", group)
+        assert breaks("stop_text_is_as_promised", group.one("with"), text="excluded")
+
+    def test_a_short_text_is_seen_when_it_comes_again(self):
         assert doubts("stop_cuts_earliest", self.cut("D ", times=1))
         assert breaks("stop_cuts_earliest", self.cut("D ", times=3))
 
@@ -252,14 +259,6 @@ class TestStop:
         other = plain(completion(choice("D X ", finish="stop")), {**COLD, "stop": "F"})
         mixed = Group("cut", "example", {"without": tuple(whole), "with": (other,) * 3})
         assert doubts("stop_cuts_earliest", mixed)
-        assert breaks("stop_cuts_earliest", self.cut("D E F G H", stop=["H", "E"]))
-        assert breaks("stop_cuts_earliest", self.cut("D E F ", stop=[" "]))
-
-    @pytest.mark.parametrize("stop", ["E", ["H", "E"], ["I", "E"]])
-    def test_an_ignored_sequence_is_told_by_the_text_alone(self, stop):
-        group = self.cut("D E F G H I", finish="length", stop=stop, times=1)
-        assert doubts("stop_cuts_earliest", group)
-        assert breaks("stop_text_is_as_promised", group.one("with"), text="excluded")
 
 
 class TestEcho:
