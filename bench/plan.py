@@ -28,9 +28,8 @@ def figures(profile: str, provider: str) -> str:
     strengths = (2, 3) if profile == "full" else (2,)
     met = [(strength, plan.coverage(strength)) for strength in strengths]
     reach = ", ".join(f"{one.met}/{one.of} {'pairs' if strength == 2 else 'triples'}" for strength, one in met)
-    drawn = (
-        f"{len(plan.drawn)} drawn, each parameter {min(plan.drawn_parameters.values())}+ times" if plan.drawn else ""
-    )
+    often = min(plan.drawn_parameters.values())
+    drawn = f"{len(plan.drawn_cases)} drawn, each parameter {often}+ times" if profile == "full" else ""
     tokens = f"{plan.worst.prompt:>5} + {plan.worst.completion:>5} tokens"
     owed = f"{len(plan.uncovered)} MUST unseen"
     return f"{profile} {provider:<12} {len(plan.cases):>4} requests {tokens}  {reach}  {owed}  {drawn}  {took:.2f} s"

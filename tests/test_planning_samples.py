@@ -6,6 +6,7 @@ import subprocess
 import sys
 import unicodedata
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,28 +15,42 @@ from planned import PROVIDERS, contract, drawn, plan
 
 from conformance import planning
 from conformance.model import Validity
+from conformance.planning.arrays import row_of
+from conformance.planning.dimensions import dimensions
 from conformance.planning.samples import LEAST, free_text
 from conformance.schema import validity
 from conformance.strictjson import dumps
 
-FULL = {provider: drawn(provider, "full") for provider in PROVIDERS}
-
-
-def samples(provider):
-    return [case for case in plan(provider, "full").cases if case.origin == "sample"]
+FULL = {provider: [body for body in drawn(provider, "full") if "model" in body] for provider in PROVIDERS}
+PATCHES = {provider: [one for one in drawn(provider, "full") if "model" not in one] for provider in PROVIDERS}
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 class TestDrawnBodies:
     def test_full_holds_a_hundred_of_them_all_different(self, provider):
-        contents = {dumps(body) for body in FULL[provider]}
-        assert len(contents) == len(FULL[provider]) >= 100
-        assert len(samples(provider)) >= 100
+        cases = plan(provider, "full").drawn_cases
+        assert len({case.content for case in cases}) == len(cases) >= 100
+        assert {case.origin for case in cases} == {"sample", "row"}
 
     def test_every_documented_parameter_occurs_ten_times_at_least(self, provider):
-        counts = Counter(name for body in FULL[provider] for name in body)
+        counts = Counter(name for case in plan(provider, "full").drawn_cases for name in case.body)
         assert {name for name in contract(provider).parameters if counts[name] < LEAST} == set()
         assert plan(provider, "full").drawn_parameters == {name: counts[name] for name in contract(provider).parameters}
+
+    def test_rows_carry_text_that_no_server_may_turn_down_for_itself(self, provider):
+        rows = [case for case in plan(provider, "full").drawn_cases if case.origin == "row"]
+        assert Validity.VALID in {case.validity for case in rows}
+        assert Validity.INVALID not in {case.validity for case in rows}
+        texts = {text for patch in PATCHES[provider] for text in patch.values() if isinstance(text, str)}
+        assert len(texts) > len(rows) / 2
+        assert not [text for text in texts if not text.strip() or "\x00" in text or "</s>" in text]
+
+    def test_a_row_with_drawn_values_keeps_its_place_in_the_array(self, provider):
+        whole = plan(provider, "full")
+        found = dimensions(replace(whole.scene, known=whole.known))
+        for case in whole.drawn_cases:
+            if case.origin == "row":
+                assert None not in row_of(found, case.body)
 
     def test_none_breaks_the_contract(self, provider):
         assert not [body for body in FULL[provider] if validity(contract(provider), body) is Validity.INVALID]

@@ -135,9 +135,9 @@ def _told(made: Plan, chosen: Settings) -> Iterator[str]:
     for strength, name in ((2, "pairs"), (3, "triples")):
         reach = made.coverage(strength)
         yield f"{name} of values: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
-    if made.drawn:
+    if made.drawn_cases:
         rare = min(made.drawn_parameters.items(), key=lambda one: one[1])
-        yield f"drawn bodies: {len(made.drawn)}; each parameter at least {rare[1]} times ({rare[0]})"
+        yield f"drawn bodies: {len(made.drawn_cases)}; each parameter at least {rare[1]} times ({rare[0]})"
     worst = made.worst
     yield f"at most {worst.prompt:,} prompt tokens (an estimate) and {worst.completion:,} completion tokens"
     if chosen.requests_per_minute:

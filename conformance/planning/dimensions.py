@@ -38,8 +38,32 @@ class Dimension:
         return self.levels[0]
 
     def of(self, body: Mapping[str, Any]) -> Level | None:
-        """The level that a body has, or None where it has another value."""
-        return next((one for one in self.levels if one.holds(body)), None)
+        """The level that a body has, or None where it has another value. Free values are told by their shape."""
+        exact = next((one for one in self.levels if one.holds(body)), None)
+        if exact is not None or self.name not in FREE or body.get(self.name) is None:
+            return exact
+        shape = self._shape(body[self.name])
+        return next((one for one in self.levels if shape and self._shape(one.patch.get(self.name)) == shape), None)
+
+    def _shape(self, value: Any) -> str:
+        """What kind of value it is: one of the forms of a prompt, a text, a whole number; empty for anything else."""
+        match value:
+            case bool() | "" | [] | [_]:
+                return ""
+            case str():
+                return "characters" if self.name == "prompt" and not value.isascii() else "text"
+            case int():
+                return "number"
+            case [str(), *_]:
+                return "texts"
+            case [int(), *_]:
+                return "ids"
+            case [list(), *_]:
+                return "lists of ids"
+        return ""
+
+
+FREE: Final = frozenset({"prompt", "suffix", "user", "seed"})  # of which any value of a kind does as well as another
 
 
 def dimensions(scene: Scene, *, suspects: bool = False) -> tuple[Dimension, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.model import RequestCase
@@ -13,37 +13,68 @@ from conformance.planning.scene import LONG, Scene, part, rename
 from conformance.planning.singles import accepts, singles
 from conformance.strictjson import dumps
 
+DRAWN: Final = "with drawn values"
 FORCED: Final = {"100": 100}
 BENDS: Final = frozenset({"stop", "response_format"})
 BENT: Final = frozenset({"logit_bias", "ignore_eos", "suffix"})  # what may take a text out of any format
 
 
-def grid(scene: Scene) -> Iterator[Bundle]:
-    """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown."""
+def grid(scene: Scene, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[Bundle]:
+    """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown.
+
+    Rows that no other request is compared with carry drawn values where a dimension leaves the value free.
+    """
     found = dimensions(scene)
-    shown = _shown(scene, found)
     if not scene.full:
-        yield from _gate(scene, found, rows(scene, found, 2, shown))
+        yield from _gate(scene, found, rows(scene, found, 2, _shown(scene, found)))
         return
-    # pairs of everything but the channel, on both channels: each triple with the channel is met twice over, as twins
-    mute = _mute(found)
-    twins = list(_twins(scene, found, mute))
+    twins, single = _rows(scene, found)
     for place, (plain, streamed) in enumerate(twins):
         pair = ((plain, "plain"), (streamed, "stream"))
         cases = [case for row, role in pair for case in _row(scene, found, row, (f"row {place}", role))]
         yield Bundle("rows", 3, tuple(cases))
         yield from _longer(scene, found, plain, place)
-    # what shows in text alone must meet where there is text: rows without any are rows of their own
+    patches = [body for body in drawn if "model" not in body]
+    for place, row in enumerate(single):
+        cases = list(_row(scene, found, row, patch=patches[place % len(patches)] if patches else {}))
+        yield Bundle("rows", 3, tuple(cases))
+        if "seed" in scene.kinds and _draws(scene, cases[0].body, seeded=True):
+            twice = [rename(cases[0], cases[0].id, [part("seed", f"row {place}", one)]) for one in ("first", "second")]
+            yield Bundle("rows", 6, tuple(twice), (0, 1))
+
+
+def _rows(scene: Scene, found: Sequence[Dimension]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+    """Twins, and the single rows that make all triples with them.
+
+    Pairs of everything but the channel go on both channels: each triple with the channel is met twice over, as twins.
+    What shows in text alone must meet where there is text: rows without any are rows of their own.
+    """
+    mute = _mute(found)
+    twins = list(_twins(scene, found, mute))
     begun = [row for pair in twins for row in pair]
     begun += rows(scene, found, 3, begun, mute)
     begun += _silent(scene, found, mute)
     begun += rows(scene, found, 3, begun) if mute else []
-    for place, row in enumerate(begun[2 * len(twins) :]):
-        cases = list(_row(scene, found, row))
-        yield Bundle("rows", 3, tuple(cases))
-        if "seed" in scene.kinds and _draws(scene, cases[0].body, seeded=True):
-            drawn = [rename(cases[0], cases[0].id, [part("seed", f"row {place}", one)]) for one in ("first", "second")]
-            yield Bundle("rows", 6, tuple(drawn), (0, 1))
+    return twins, begun[2 * len(twins) :]
+
+
+def singly(scene: Scene) -> list[dict[str, Any]]:
+    """The bodies of the rows that may carry drawn values."""
+    found = dimensions(scene)
+    return [body_of(scene, found, row) for row in _rows(scene, found)[1]]
+
+
+def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """A body with drawn values in place of its own where any of that shape do as well."""
+    worn = {name: value for name, value in patch.items() if name != "prompt" and body.get(name) is not None}
+    text, own = patch.get("prompt"), body.get("prompt")
+    if isinstance(text, str) and isinstance(own, str):
+        if own.isascii() and not text.isascii():
+            text = own
+        worn["prompt"] = text if own.isascii() or not text.isascii() else f"{text} {own}"
+    elif isinstance(text, str) and isinstance(own, list) and isinstance(own[0], str):
+        worn["prompt"] = [text, *own[1:]]
+    return {**body, **worn}
 
 
 def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> Iterator[Bundle]:
@@ -68,19 +99,24 @@ def _draws(scene: Scene, body: Mapping[str, Any], seeded: bool) -> bool:
 
 
 def _row(
-    scene: Scene, found: Sequence[Dimension], row: Row, twin: tuple[str, str] | None = None
+    scene: Scene,
+    found: Sequence[Dimension],
+    row: Row,
+    twin: tuple[str, str] | None = None,
+    patch: Mapping[str, Any] | None = None,
 ) -> Iterator[RequestCase]:
     groups = [part("twin", *twin)] if twin else []
     if not scene.full:
         # accepted, a row speaks for each of its values; refused, for none
         levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
         groups += [membership for one in levels for membership in accepts(scene, one, "joint")]
-    body = body_of(scene, found, row)
+    plain = body_of(scene, found, row)
+    body = dressed(plain, patch or {})
     if "force" in scene.kinds and _repeats_one_token(scene, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
     if "json" in scene.kinds and "response_format" in body and not BENT & body.keys():
         groups.append(part("json", f"row {dumps(row)}", "probe"))
-    yield scene.case("row", body, *groups)
+    yield scene.case("row", body, *groups, note=DRAWN if body != plain else "")
 
 
 def _repeats_one_token(scene: Scene, body: Mapping[str, Any]) -> bool:
@@ -151,4 +187,4 @@ def _twins(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> 
             yield tuple(whole), tuple(streamed)
 
 
-__all__ = ["grid"]
+__all__ = ["DRAWN", "dressed", "grid", "singly"]

@@ -188,6 +188,7 @@ PARTS: Final = (
     first, protocol, singles, named, invalids, relations, foundations, doubts, edges, unlimited, grid, samples, filters,
     arms, lessons, bursts, hostile,
 )  # fmt: skip
+DRAWING: Final = {grid, samples}  # what is made from drawn values
 ONLY: Final = {grid: "rows"}  # what takes long is not planned for waves that it has no part in
 
 
@@ -198,7 +199,7 @@ def bundles(
     remembered = remembered or Remembered()
     for part in PARTS:
         if part not in ONLY or ONLY[part] in names:
-            yield from remembered.of(part, scene, *([drawn] if part is samples else []))
+            yield from remembered.of(part, scene, *([drawn] if part in DRAWING else []))
 
 
 __all__ = ["LEFT_OUT", "Drawn", "Journey", "Waves", "bundles"]

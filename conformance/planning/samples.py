@@ -25,13 +25,15 @@ from hypothesis.strategies import SearchStrategy
 from conformance.model import Edge, Limit, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import Dimension, dimensions
+from conformance.planning.grid import dressed, singly
 from conformance.planning.scene import Scene
 from conformance.strictjson import MISSING, dumps
 
 Body = dict[str, Any]
 LEAST: Final = 10  # times that each documented parameter occurs in the bodies of `full`
 BODIES: Final = 100  # that `full` holds at least
-SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 10, 2, 4
+SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 20, 2, 4
+SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # tokens to some: they need not come back in an echo
 SURROGATE: Final = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 PAIR: Final = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}", re.IGNORECASE)
 LONGEST: Final = 600
@@ -79,12 +81,15 @@ def _ids() -> SearchStrategy[list[int]]:
 
 
 def draw(scene: Scene) -> tuple[Body, ...]:
-    """The drawn bodies of a plan: unique, each parameter often enough in `full`."""
+    """The drawn bodies of a plan, unique; in `full` patches too, which rows carry, and each parameter often enough."""
     spec, own = (SPEC, OWN) if scene.full else (SPEC_GATE, OWN_GATE)
     found: dict[bytes, Body] = {}
     for body in (*_from_document(scene, spec), *_collect(_bodies(scene, ()), own, scene.seed)):
         _keep(scene, found, body)
-    counts = Counter(name for body in found.values() for name in body)
+    bare = singly(scene) if scene.full else []
+    patches = _collect(_patches(scene), len(bare), scene.seed) if bare else []
+    rows = [whole for body, patch in zip(bare, patches, strict=False) if (whole := dressed(body, patch)) != body]
+    counts = Counter(name for body in (*found.values(), *rows) for name in body)
     for name in scene.contract.parameters if scene.full else ():
         turn = 0
         while scene.has(name) and counts[name] < LEAST and turn < 6:
@@ -92,11 +97,18 @@ def draw(scene: Scene) -> tuple[Body, ...]:
             wanted = LEAST - counts[name] + turn
             for body in _collect(_bodies(scene, (name,)), wanted, scene.seed + turn):
                 counts.update(_keep(scene, found, body).keys())
-    missing = BODIES - len(found) if scene.full else 0
-    for body in _collect(_bodies(scene, ()), missing * 2, scene.seed + BODIES) if missing > 0 else ():
-        if len(found) < BODIES:
+    missing = BODIES - len(rows) if scene.full else 0
+    for body in _collect(_bodies(scene, ()), missing * 2, scene.seed + BODIES) if missing > len(found) else ():
+        if len(found) < missing:
             _keep(scene, found, body)
-    return tuple(found.values())
+    return (*found.values(), *patches)
+
+
+def _patches(scene: Scene) -> SearchStrategy[Body]:
+    """Values for rows, where any of their shape do as well: text that no server may turn down for itself."""
+    sure = free_text().filter(lambda text: text.strip() and not _odd(text) and not any(one in text for one in SPECIAL))
+    strategies = {"prompt": sure, "suffix": sure, "user": sure, "seed": st.integers(0, 2**31)}
+    return st.fixed_dictionaries({name: one for name, one in strategies.items() if scene.has(name)})
 
 
 def _keep(scene: Scene, found: dict[bytes, Body], body: Body) -> Body:
@@ -285,16 +297,16 @@ def _range(limit: Limit) -> dict[str, Any]:
 
 def samples(scene: Scene, drawn: Iterable[Mapping[str, Any]]) -> Iterator[Bundle]:
     """The drawn bodies as cases. Text that a server may turn down for itself makes a request UNSPECIFIED."""
-    for body in drawn:
+    for body in (one for one in drawn if "model" in one):
         if not scene.without & body.keys() and not scene.barred(body):
             content = dumps(body).encode()
             validity = scene.validity(content, body)
-            if validity is Validity.VALID and _doubtful(content.decode(), body):
+            if validity is Validity.VALID and _doubtful(body):
                 validity = Validity.UNSPECIFIED
             yield Bundle("rows", 3, (scene.case("sample", body, validity=validity),))
 
 
-def _doubtful(text: str, body: Mapping[str, Any]) -> bool:
+def _doubtful(body: Mapping[str, Any]) -> bool:
     prompt = body.get("prompt")
     listed = prompt if isinstance(prompt, list) else [prompt]
     flat = [one for item in listed for one in (item if isinstance(item, list) else [item])]
@@ -302,7 +314,14 @@ def _doubtful(text: str, body: Mapping[str, Any]) -> bool:
         (isinstance(one, int) and not 0 <= one < VOCABULARY) or (isinstance(one, str) and not 0 < len(one) <= LONGEST)
         for one in flat
     )
-    return odd or bool(SURROGATE.search(PAIR.sub("", text))) or "\\u0000" in text
+    return odd or _odd(body)
+
+
+def _odd(value: Any) -> bool:
+    """Whether a text holds NUL or half a character, which not every server takes, or is longer than most are."""
+    text = dumps(value)
+    long = isinstance(value, str) and len(value) > LONGEST
+    return long or bool(SURROGATE.search(PAIR.sub("", text))) or "\\u0000" in text
 
 
 __all__ = ["LEAST", "draw", "free_text", "samples"]

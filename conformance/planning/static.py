@@ -14,6 +14,7 @@ from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Contract, RequestCase, Validity, Wave
 from conformance.planning.arrays import Coverage, coverage
 from conformance.planning.dimensions import dimensions
+from conformance.planning.grid import DRAWN
 from conformance.planning.journey import Drawn, Journey, bundles
 from conformance.planning.known import Known
 from conformance.planning.scene import Scene
@@ -64,10 +65,15 @@ class Plan:
         costs = [cost(case, self.scene.defaults) for case in self.cases]
         return Cost(sum(one.prompt for one in costs), sum(one.completion for one in costs))
 
+    @cached_property
+    def drawn_cases(self) -> tuple[RequestCase, ...]:
+        """The cases with drawn values: whole bodies, and rows that carry some."""
+        return tuple(case for case in self.cases if case.origin == "sample" or case.note == DRAWN)
+
     @property
     def drawn_parameters(self) -> Mapping[str, int]:
         """How often each documented parameter occurs in drawn bodies."""
-        counts = Counter(name for body in self.drawn for name in body)
+        counts = Counter(name for case in self.drawn_cases for name in case.body)
         return {name: counts[name] for name in self.contract.parameters}
 
     def coverage(self, strength: int) -> Coverage:
