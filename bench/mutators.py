@@ -5,36 +5,29 @@ from __future__ import annotations
 import argparse
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from fnmatch import fnmatchcase
 from multiprocessing import get_context
-from pathlib import Path
-
-import yaml
 
 from conformance.contract import providers
+from conformance.reference.excuses import Place, excuses, idle, reason
 from conformance.reference.mutators import mutators, notice
 from conformance.reference.proof import ground
 from conformance.reference.scores import write_wire
 
-REASONS = Path(__file__).parents[1] / "conformance" / "reference" / "unnoticed.yaml"
-Found = tuple[str, str, str, list[str], bool]
+# Where, what, at which occurrence of several, and the checks that fall.
+Found = tuple[str, str, str, frozenset[str]]
 
 
-def tried(provider: str) -> list[Found]:
+def tried(provider: str) -> tuple[str, list[Found]]:
     where = ground(provider, "gate")
     found = []
     for one in mutators(where.plain.exchanges if where.plain else ()):
         checks, changed = notice(where, one)
-        found.append((provider, one.place, one.change, sorted(checks), changed))
-    return found
-
-
-def reason_of(provider: str, name: str, rows: list[dict[str, object]]) -> str:
-    for row in rows:
-        if fnmatchcase(name, str(row["at"]).replace("[", "[[]")) and provider in row.get("providers", [provider]):  # type: ignore[operator]
-            return str(row["reason"])
-    return ""
+        if not changed:
+            raise SystemExit(f"{provider}: {one.name} changed nothing; the mutator is wrong")
+        found.append((one.place, one.change, one.which, checks))
+    return provider, found
 
 
 def main() -> None:
@@ -42,34 +35,51 @@ def main() -> None:
     asked.add_argument("--provider", action="append", default=[], choices=providers())
     asked.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     asked.add_argument("--store", action="store_true", help="keep the score, apart from that of the named faults")
+    asked.add_argument("--all", action="store_true", help="print what is noticed too, and by which checks")
     given = asked.parse_args()
-    rows = yaml.safe_load(REASONS.read_text("utf-8"))
     kept = {}
+    seen: set[Place] = set()
+    missed: set[Place] = set()
     with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        for found in pool.map(tried, given.provider or providers()):
-            kept[found[0][0]] = told(found, rows)
+        for provider, found in pool.map(tried, given.provider or providers()):
+            kept[provider] = told(provider, found, whole=given.all)
+            for place, change, _, checks in found:
+                (seen if checks else missed).add((provider, place, change))
+    if not given.provider:
+        for line in idle(excuses(), missed, seen):
+            print(f"LISTED, BUT NOTICED {line}")
     if given.store:
         write_wire(kept)
 
 
-def told(found: list[Found], rows: list[dict[str, object]]) -> dict[str, int]:
-    """Print what nobody noticed, path by path; the counts."""
-    provider, noticed, gaps, right = found[0][0], 0, defaultdict(list), defaultdict(list)
-    for _, place, change, checks, changed in found:
-        if not changed:
-            raise SystemExit(f"{provider}: {place} {change} changed nothing; the mutator is wrong")
-        if checks:
-            noticed += 1
-            continue
-        reason = reason_of(provider, f"{place} {change}", rows)
-        (right[place, reason] if reason else gaps[place, ""]).append(change)
-    print(f"\n{provider}: {noticed} of {len(found)} noticed")
-    for (place, reason), changes in right.items():
-        print(f"  rightly not  {place}: {', '.join(changes)} – {reason}")
-    for (place, _), changes in gaps.items():
-        print(f"  GAP          {place}: {', '.join(changes)}")
-    excused = sum(map(len, right.values()))
-    return {"noticed": noticed, "of": len(found), "rightly_not": excused, "gaps": len(found) - noticed - excused}
+def told(provider: str, found: Sequence[Found], *, whole: bool = False) -> dict[str, object]:
+    """Print what nobody noticed, path by path, and why that is right; the counts, and the names of all of it."""
+    rows = excuses()
+    seen = {(place, change) for place, change, _, checks in found if checks}
+    missed: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for place, change, which, checks in found:
+        if not checks:
+            missed[place, change].append(which)
+        elif whole:
+            print(f"  noticed      {place}: {change} {which} – {', '.join(sorted(checks))}")
+    lines: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    excused = 0
+    for (place, change), which in missed.items():
+        why = reason(rows, provider, place, change)
+        excused += len(which) if why else 0
+        word = "rightly not" if why else "GAP"
+        lines[word, place, why].append(f"{change} ({', '.join(which)})" if (place, change) in seen else change)
+    names = sorted(f"{place} {change} {one}".strip() for (place, change), which in missed.items() for one in which)
+    print(f"\n{provider}: {len(found) - len(names)} of {len(found)} changes on the wire noticed")
+    for (word, place, why), changes in lines.items():
+        print(f"  {word:<12} {place}: {', '.join(changes)}{' – ' if why else ''}{why}")
+    return {
+        "noticed": len(found) - len(names),
+        "of": len(found),
+        "rightly_not": excused,
+        "gaps": len(names) - excused,
+        "unnoticed": names,
+    }
 
 
 if __name__ == "__main__":

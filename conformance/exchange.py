@@ -89,12 +89,23 @@ class Choice:
 
     @cached_property
     def logprobs(self) -> Mapping[str, list[Any]] | None:
-        """The lists of all parts joined, by name; None where no part has any."""
+        """The lists of all parts joined, by name; None where no part has any.
+
+        A part that leaves out a list which others have counts as null for each of its tokens, so that all stay in step.
+        """
         found = [part.logprobs for part in self.parts if part.logprobs is not None]
         if not found:
             return None
         names = dict.fromkeys(name for one in found for name in one)
-        return {name: [item for one in found for item in _as_list(one.get(name))] for name in names}
+        listed = {name for one in found for name, value in one.items() if isinstance(value, list)}
+        return {
+            name: [item for one in found for item in _entries(one, name)] if name in listed else [] for name in names
+        }
+
+
+def _entries(lists: Mapping[str, Any], name: str) -> list[Any]:
+    value = lists.get(name)
+    return value if isinstance(value, list) else [None] * len(_as_list(lists.get("tokens")))
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -161,6 +161,19 @@ class TestTokensAndText:
         asked = {"logprobs": 1, "echo": True, "prompt": "1,"}
         assert breaks("text_offsets_follow_tokens", stream(completion(first), completion(second), asked=asked))
 
+    def test_a_part_of_a_stream_may_leave_out_the_offsets(self):
+        first, second = choice(" 4", finish=None, logprobs=logprobs([" 4"])), {**logprobs([","]), "text_offset": None}
+        x = stream(completion(first), completion(choice(",", logprobs=second)), asked={"logprobs": 1})
+        assert not found("text_offsets_follow_tokens", x)
+
+    def test_a_part_of_a_stream_that_leaves_out_the_alternatives_is_told_wherever_it_comes(self):
+        for missing in (0, 1):
+            lists = [logprobs([token], top=2) for token in (" 4", ",")]
+            lists[missing]["top_logprobs"] = None
+            parts = [completion(choice(one["tokens"][0], logprobs=one)) for one in lists]
+            assert breaks("top_logprobs_have_n", stream(*parts, asked={"logprobs": 2}))
+            assert holds("sampled_token_is_listed", stream(*parts, asked={"logprobs": 2}))
+
     @pytest.mark.parametrize("step", [1, 2, 4])
     def test_offsets_beyond_ascii_may_count_characters_units_or_bytes(self, step):
         assert holds("text_offsets_follow_tokens", scored([CAT, "!"], asked={"prompt": "a"}, text_offset=[0, step]))

@@ -181,10 +181,14 @@ class TestChoices:
         x = stream(completion(choice(finish="")), completion(choice(finish="stop")), completion(choice(finish=None)))
         assert x.choices[0].finish_reason == "stop"
 
-    def test_log_probabilities_are_joined_by_name(self):
-        halves = [{"tokens": ["a"], "token_logprobs": [-1.0]}, {"tokens": ["b"], "token_logprobs": None}]
+    def test_log_probabilities_are_joined_by_name_and_keep_in_step(self):
+        halves = [{"tokens": ["a"], "token_logprobs": None}, {"tokens": ["b"], "token_logprobs": [-1.0]}]
         x = stream(*(completion(choice(logprobs=half)) for half in halves), completion(choice("")))
-        assert x.choices[0].logprobs == {"tokens": ["a", "b"], "token_logprobs": [-1.0]}
+        assert x.choices[0].logprobs == {"tokens": ["a", "b"], "token_logprobs": [None, -1.0]}
+
+    def test_a_list_that_no_part_has_is_empty(self):
+        x = stream(*(completion(choice(logprobs={"tokens": [one], "top_logprobs": None})) for one in "ab"))
+        assert x.choices[0].logprobs == {"tokens": ["a", "b"], "top_logprobs": []}
 
     def test_a_filtered_choice_is_marked(self):
         assert plain(completion(choice(finish="content_filter"))).filtered

@@ -12,7 +12,6 @@ from conformance.contract import load, providers
 from conformance.model import Level
 from conformance.proven import stored
 from conformance.reference import FAULTS, ODDITIES
-from conformance.reference.mutators import mutators, notice
 from conformance.reference.proof import ground, home, pairs, trial, trials
 from conformance.reference.scores import catalogue, merged, table
 
@@ -129,36 +128,3 @@ def test_the_stored_scores_keep_above_their_floor():
         for provider, score in found.items():
             assert score["killed"] >= (floor - EACH) * score["of"], f"{provider} {profile}: {score['survivors']}"
             assert score["oddities"][0] == score["oddities"][1], f"{provider} {profile}: an oddity is held against it"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "plain choices[].text delete",
-        "plain usage.total_tokens +1",
-        "chunk choices[].index other type",
-        "event done drop",
-        "event middle corrupt",
-        "header chunk content-type change",
-    ],
-)
-def test_a_change_on_the_wire_is_noticed(name):
-    where = ground("openai", "gate")
-    (mutator,) = [one for one in mutators(where.plain.exchanges) if one.name == name]
-    fell, changed = notice(where, mutator)
-    assert changed
-    assert fell
-
-
-def test_every_mutator_has_its_own_name_and_place():
-    names = [one.name for one in mutators(ground("openai", "gate").plain.exchanges)]
-    assert len(names) == len(set(names)) > 200
-    assert {name.split()[0] for name in names} == {"plain", "chunk", "error", "event", "header"}
-
-
-def test_a_member_that_is_free_may_go():
-    where = ground("openai", "gate")
-    (mutator,) = [one for one in mutators(where.plain.exchanges) if one.name == "header plain x-request-id drop"]
-    fell, changed = notice(where, mutator)
-    assert changed
-    assert not fell

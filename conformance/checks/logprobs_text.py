@@ -93,10 +93,16 @@ def text_offsets_follow_tokens(x: Exchange, terms: Terms) -> Findings:
     asked = terms.asked(x)
     for found, lists in scored(x):
         tokens, offsets = strings(lists), lists.get("text_offset", [])
-        if tokens is None or not offsets or len(offsets) != len(tokens):
+        if tokens is None or not offsets or len(offsets) != len(tokens) or _left_out(found):
             continue
         fault = _misplaced(tokens, offsets, found.text) or _starts_elsewhere(asked, found, offsets)
         yield Violation(fault, found.at) if fault else Held(found.at)
+
+
+def _left_out(found: Choice) -> bool:
+    """Whether a part of a stream that brings tokens has no offsets at all: no document requires them."""
+    lists = [part.logprobs for part in found.parts if part.logprobs]
+    return any(one.get("tokens") and not isinstance(one.get("text_offset"), list) for one in lists)
 
 
 def _misplaced(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:

@@ -17,7 +17,7 @@ from conformance.checks.logprobs import (
     is_number,
     scored,
 )
-from conformance.examples import choice, completion, example, logprobs, plain
+from conformance.examples import choice, completion, example, logprobs, plain, stream
 from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Violation
 from conformance.texts import is_plain
@@ -98,6 +98,7 @@ def _is_logprob(value: Any) -> bool:
         example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=3)))
         + example(_marked("stop", " 4", "</s>"))
         + example(_marked("length", " 4", ""))
+        + example(_late())
     ),
     bad=lambda: (
         example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=4)))
@@ -121,8 +122,6 @@ def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
         if not lists.get("tokens") or "top_logprobs" not in lists:
             continue
         tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not asked.echo]
-        if not asked.echo:
-            tops += [None] * (len(lists["tokens"]) - len(tops))  # a part of a stream that left the list out
         if asked.echo and not tops and len(lists["tokens"]) == 1:
             continue  # all there is is the first token of the prompt, which has no rivals
         sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
@@ -157,6 +156,16 @@ def _marked(reason: str, text: str, mark: str) -> Exchange:
     return plain(completion(choice(text, finish=reason, logprobs=lists)), TWO)
 
 
+def _late() -> Exchange:
+    """An echo token by token, the first of which has nothing to be likelier than."""
+    whole = [logprobs([token], [value], top=2) for token, value in (("1", None), (",", -1.0), (" 2", -0.5))]
+    bare = {**whole[0], "top_logprobs": None}
+    parts = [choice(lists["tokens"][0], finish=None, logprobs=lists) for lists in (bare, *whole[1:])]
+    return stream(
+        *map(completion, parts), completion(choice("", logprobs=None)), asked={**TWO, "echo": True, "prompt": "1,"}
+    )
+
+
 MISSING_TOPS: list[Any] = [None, None, None]
 
 
@@ -171,7 +180,10 @@ def _short(top: Any, number: int) -> bool:
     Scope.SUCCESS,
     due=asks_for_alternatives,
     good=lambda: example(example_of(SCORED)),
-    bad=lambda: example(example_of(SCORED, top_logprobs=[{"~": -0.1}, {"~": -0.1}, {"~": -0.1}])),
+    bad=lambda: (
+        example(example_of(SCORED, top_logprobs=[{"~": -0.1}, {"~": -0.1}, {"~": -0.1}]))
+        + example(example_of({"logprobs": 0}, top_logprobs=[{" 4": -0.1}, {" 5": -0.1}, {" 5": -0.1}]))
+    ),
 )
 def sampled_token_is_listed(x: Exchange, terms: Terms) -> Findings:
     """The sampled token is among the alternatives of its position.
@@ -180,7 +192,7 @@ def sampled_token_is_listed(x: Exchange, terms: Terms) -> Findings:
 
     Fix: add the sampled token to the N likeliest, which makes N + 1 at most.
     """
-    if not terms.asked(x).logprobs:
+    if terms.asked(x).logprobs is None:
         return
     for found, lists in scored(x):
         tokens = lists.get("tokens", [])

@@ -82,8 +82,8 @@ def write(scores: Scores) -> None:
     _keep("scores", scores)
 
 
-def write_wire(counts: Mapping[str, Mapping[str, int]]) -> None:
-    """Keep how many changes of good replies were noticed, provider by provider: a score of its own."""
+def write_wire(counts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep how many changes of good replies were noticed, and which were not: a score apart, provider by provider."""
     _keep("wire", {name: {"gate": dict(one)} for name, one in counts.items()})
 
 
