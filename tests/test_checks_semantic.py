@@ -107,16 +107,21 @@ class TestLogprobs:
         assert breaks("logprobs_are_finite", response(endless.content.replace(b"-7.125", b"-1e999"), {"logprobs": 1}))
 
     def test_placeholders_of_zero_are_seen_over_a_longer_text_only(self):
-        assert breaks("logprobs_are_not_all_zero", scored(["a"] * 8, token_logprobs=[0.0] * 8))
-        assert not found("logprobs_are_not_all_zero", scored(["a"] * 7, token_logprobs=[0.0] * 7))
-        forced = scored(["a"] * 8, asked={"logit_bias": {"1": 100}}, token_logprobs=[0.0] * 8)
+        tops = [{"a": 0.0, "b": -1.0}] * 8
+        assert breaks("logprobs_are_not_all_zero", scored(["a"] * 8, token_logprobs=[0.0] * 8, top_logprobs=tops))
+        short = scored(["a"] * 7, token_logprobs=[0.0] * 7, top_logprobs=tops[1:])
+        assert not found("logprobs_are_not_all_zero", short)
+        asked = {"logit_bias": {"1": 100}}
+        forced = scored(["a"] * 8, asked=asked, token_logprobs=[0.0] * 8, top_logprobs=tops)
         assert not found("logprobs_are_not_all_zero", forced)
 
     def test_temperature_zero_may_take_either_of_two_equals(self):
         asked = {**COLD, "logprobs": 2}
         tied = scored(["a"], asked=asked, token_logprobs=[-0.8], top_logprobs=[{"b": -0.7, "a": -0.8}])
         passed = scored(["a"], asked=asked, token_logprobs=[-2.0], top_logprobs=[{"b": -0.2, "a": -2}])
+        near = scored(["a"], asked=asked, token_logprobs=[-1.4], top_logprobs=[{"b": -1.0, "a": -1.4}])
         assert holds("top_logprobs_are_plausible", tied)
+        assert holds("top_logprobs_are_plausible", near)
         assert breaks("top_logprobs_are_plausible", passed)
 
     def test_an_echoed_prompt_need_not_be_the_likeliest_text(self):

@@ -10,7 +10,6 @@ from conformance.agreement import (
     blame,
     commonest,
     compare,
-    constant,
     contrast,
     counted,
     excuse,
@@ -19,14 +18,11 @@ from conformance.agreement import (
 )
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
-from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, group, plain, stream, usage
 from conformance.exchange import Exchange, Group
-from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model import Held, Unclear, Violation
 from conformance.texts import loops
 
-DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
-A_WORD_OR_TWO = 2  # is a whole answer that a model may be sure of
 SEEDED = {"temperature": 1, "seed": 7}
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
 
@@ -108,61 +104,6 @@ def greedy_repeats(group: Group, terms: Terms) -> Findings:
 @check(
     "effects",
     Scope.GROUP,
-    group="vary",
-    good=lambda: example(_varied([" 4", " 5"])),
-    bad=lambda: example(_varied([" 4"] * DRAWS)),
-)
-def sampling_varies(group: Group, terms: Terms) -> Findings:
-    """At a high temperature, without a common seed, texts differ.
-
-    Votes, rankings and retries draw several answers; one that always comes again makes them a single vote.
-
-    Fix: seed the sampler anew for each request that names no seed, and let the seed that it names count.
-    """
-    problem = excuse(group, "draw")
-    if problem:
-        yield problem
-        return
-    replies = members(group, "draw")
-    seeds = [terms.asked(x).get("seed") for x in replies]
-    if len(replies) > 1 and seeds[0] is not None and all(seed == seeds[0] for seed in seeds):
-        yield Unclear("all draws have the same seed")
-        return
-    drawn = [_drawn(x, terms) for x in replies]
-    across = [[one[index] for one in drawn if index in one] for index in dict.fromkeys(i for one in drawn for i in one)]
-    within = [list(one.values()) for one in drawn]
-    pairs = [one for one in within if len(one) > 1]
-    if not any(within):
-        yield Unclear("the texts are empty, or one piece repeated, as they may be however they are drawn")
-    elif max(map(len, across)) > 1 and all(map(constant, across)):
-        yield _unvaried(across, "request after request", len(replies))
-    elif pairs and all(constant(texts(x).values()) for x in replies):
-        yield _unvaried(pairs, "in all choices of each request", len(pairs))
-    else:
-        yield Held()
-
-
-def _drawn(x: Exchange, terms: Terms) -> Mapping[int, str]:
-    """The text of each choice behind its echoed prompt, as far as chance had a part in it."""
-    asked = terms.asked(x)
-    found = {index: (generated(asked, one), one.finish_reason) for index, one in x.choices.items()}
-    return {
-        index: text
-        for index, (text, reason) in found.items()
-        if text is not None and _tells(text) and (reason == terms.length or len(text.split()) > A_WORD_OR_TWO)
-    }
-
-
-def _unvaried(texts: Sequence[Sequence[str]], where: str, replies: int) -> Finding:
-    told = f"the same text came {where}, {replies} times, such as {show(texts[0][0])}"
-    if replies < DRAWS:
-        return Unclear(f"{told}; {DRAWS} times would tell", repeat=True)
-    return Violation(f"{told}; expected different ones")
-
-
-@check(
-    "effects",
-    Scope.GROUP,
     group="narrow",
     good=lambda: example(_narrow([" 4, 5"])),
     bad=lambda: example(_narrow([" 6", " 7", " 8"])),
@@ -200,7 +141,7 @@ def suffix_is_used(group: Group, terms: Terms) -> Findings:
     ]
     if not any(one == other for one in sides[0] for other in sides[1]):
         yield Held()
-    elif not any(map(_tells, (text for side in sides for said, _ in side for text in said.values()))):
+    elif not any(map(tells, (text for side in sides for said, _ in side for text in said.values()))):
         yield Unclear("the texts are empty or one piece repeated, as they may be whatever the suffix is")
     elif min(map(len, sides)) < ENOUGH:
         yield Unclear(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
@@ -268,7 +209,7 @@ def tier_is_reported(group: Group, terms: Terms) -> Findings:
         yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
 
 
-def _tells(text: str) -> bool:
+def tells(text: str) -> bool:
     """Whether a text is such that another one would have been likely: not empty, not the same over and over."""
     return bool(text.strip()) and not loops(text)
 
@@ -282,10 +223,6 @@ def _draws(kind: str, found: Sequence[str]) -> Group:
     replies = [plain(completion(choice(text)), asked) for text in found]
     half = len(replies) // 2
     return group(kind, first=replies[:half], second=replies[half:])
-
-
-def _varied(found: Sequence[str]) -> Group:
-    return group("vary", draw=[plain(completion(choice(text)), {"temperature": 1.9}) for text in found])
 
 
 def _narrow(found: Sequence[str]) -> Group:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from math import exp
 from typing import Any
 
 from conformance.asked import Asked
-from conformance.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import (
     ECHOED,
     SCORED,
@@ -25,8 +25,8 @@ from conformance.texts import is_plain
 ROUNDING = 1e-3  # rounded and 16-bit values may come out a little above 0
 MASS = 1.05  # so many roundings add up to less than this
 NOISE = 0.2  # two evaluations of one step differ by less on real hardware
+TIE = 0.5  # so near each other, either of two tokens may win on real hardware, depending on what runs beside it
 COLD = 0.01  # no token that is noticeably worse than the best has any chance below
-CLEAR = 8  # this many tokens that are all certain are no chance
 
 TWO = {"logprobs": 2}
 GREEDY = {"logprobs": 2, "temperature": 0}
@@ -263,40 +263,11 @@ def _implausible(token: Any, value: float | None, top: Mapping[str, float], *, g
             "expected one value"
         )
     best = max(top, key=lambda name: top[name])
-    if greedy and top[best] > value + NOISE:
+    if greedy and top[best] > value + TIE:
         yield (
             f"temperature 0 took {show(token)} at {value} although {show(best)} has {top[best]}; "
             "expected the likeliest token"
         )
-
-
-@check(
-    "logprobs",
-    Scope.SUCCESS,
-    due=None,
-    good=lambda: example(_certain([-0.5, -0.1] * 5)),
-    bad=lambda: example(_certain([0.0] * 10)),
-)
-def logprobs_are_not_all_zero(x: Exchange, terms: Terms) -> Findings:
-    """Over a longer text the log probabilities are not all exactly 0.
-
-    Zero means certain; a constant that stands for "not computed" makes every text look perfect.
-
-    Fix: read the values before any filter leaves a single token, and return null where there are none.
-    """
-    asked = terms.asked(x)
-    if shaped(asked) or asked.logprobs is None:
-        return
-    for found, lists in scored(x):
-        values = [value for value in lists.get("token_logprobs", []) if is_number(value)]
-        if len(values) >= CLEAR:
-            told = f"all {len(values)} log probabilities are 0"
-            yield expect(any(values), told, "values below 0 where the model had a choice", found.at)
-
-
-def _certain(values: Sequence[float]) -> Exchange:
-    tokens = [f" {number}" for number in range(len(values))]
-    return plain(completion(choice("".join(tokens), logprobs=logprobs(tokens, values))), SCORED)
 
 
 def _passed_over() -> Exchange:
