@@ -3,10 +3,23 @@
 import pytest
 
 from conformance.catalogue import Terms, load
-from conformance.examples import case, choice, completion, contract, group, logprobs, plain, stream, usage
+from conformance.contract import load as contract_of
+from conformance.contract import providers
+from conformance.examples import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
 from conformance.exchange import Group
 from conformance.judge import Traffic, judge, serves
-from conformance.model import Held, Layer, Level, Membership, Outcome, Requirement, Source, Unclear, Violation
+from conformance.model import (
+    Held,
+    Layer,
+    Level,
+    Membership,
+    Observation,
+    Outcome,
+    Requirement,
+    Source,
+    Unclear,
+    Violation,
+)
 
 CHECKS = load()
 COLD = {"temperature": 0}
@@ -175,6 +188,34 @@ class TestUnchanged:
         assert breaks("stop_that_never_matches", silent)
         settled = group("never", "user", **replies("without", "aaa", "stop"), **replies("with", "aaa", "length"))
         assert breaks("stop_that_never_matches", settled)
+
+
+class TestOverflow:
+    def over(self, finish="length", key="tokens.overflow", **more):
+        body = completion(choice(finish=finish), usage=usage(9, 1015))
+        probe = plain(body, {"max_tokens": 9_000_000})
+        return group("overflow", key, control=plain(completion(choice())), probe=probe, **more)
+
+    def test_a_text_beyond_the_context_says_how_the_context_is_known(self):
+        long = error("This model's maximum context length is 1024 tokens.")
+        for over, known in (
+            (self.over(), "`length` ended the text after 1015 of 9000000 tokens, behind 9 of prompt"),
+            (self.over("stop", long=long), "maximum context length is 1024"),
+            (self.over("stop", "tokens.overflow filled"), "a refusal told its length"),
+        ):
+            (violation,) = found("context_overflow", over, behaviour="refuse")
+            assert isinstance(violation, Violation)
+            assert known in violation.message
+
+    def test_a_text_that_ended_by_itself_shows_no_context(self):
+        (seen,) = found("context_overflow", self.over("stop"), behaviour="refuse")
+        assert isinstance(seen, Observation)
+
+    @pytest.mark.parametrize("provider", providers())
+    def test_it_is_a_must_only_where_the_document_says_what_becomes_of_such_a_request(self, provider):
+        under = contract_of(provider)
+        rows = [row for row in under.requirements if row.check == "context_overflow" and row.level is Level.MUST]
+        assert bool(rows) is ("context_length_exceeded_behavior" in under.parameters)
 
 
 class TestBatches:

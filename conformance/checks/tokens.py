@@ -185,19 +185,27 @@ def context_overflow(group: Group, terms: Terms) -> Findings:
         if behaviour == "either":
             yield Observation("beyond the context", f"HTTP {x.status}")
             yield Held()
-        elif did != behaviour == "refuse" and not _was_beyond(group, x, terms):
+        elif did != behaviour == "refuse" and not _context(group, x, terms):
             yield Observation("max_tokens beyond any context", f"HTTP {x.status}, and the text ended by itself")
         else:
-            told = f"HTTP {x.status} beyond the context"
+            known = _context(group, x, terms) if did == "truncate" else ""
+            told = f"HTTP {x.status} beyond the context" + (f" ({known})" if known else "")
             yield blame(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
 
 
-def _was_beyond(group: Group, x: Exchange, terms: Terms) -> bool:
-    """Whether the context is known to be too short: by the target's own words, or as it ended the text."""
+def _context(group: Group, x: Exchange, terms: Terms) -> str:
+    """How the context is known to be too short: by the target's own words, or as it ended the text; else empty."""
     limit, told = terms.asked(x).max_tokens or 0, counted(x, "completion_tokens")
-    ended = all(found.finish_reason == terms.length for found in x.choices.values())
-    spoken = any(one.refused and "context" in error_text(one).lower() for one in group.all("long"))
-    return spoken or group.key.endswith(" filled") or (bool(x.choices) and ended and told is not None and told < limit)
+    for one in group.all("long"):
+        if one.refused and "context" in error_text(one).lower():
+            return f"a long prompt was refused with {show(error_text(one), 100)}"
+    if group.key.endswith(" filled"):
+        return "a refusal told its length, and the prompt leaves less room than max_tokens asks for"
+    ended = bool(x.choices) and all(found.finish_reason == terms.length for found in x.choices.values())
+    if not ended or told is None or told >= limit:
+        return ""
+    prompt = counted(x, "prompt_tokens")
+    return f"`{terms.length}` ended the text after {told} of {limit} tokens, behind {prompt} of prompt"
 
 
 def _expected(behaviour: str) -> str:
