@@ -292,19 +292,23 @@ def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 
 def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    """Each format plain and streamed; in `gate` the first of them streamed, the others plain."""
     if not scene.has("response_format"):
         return
     place = 0
+    limit = {"max_tokens": MANY} if scene.has("max_tokens") else {}
     for one in specimens(scene.contract, "response_format"):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
-        streamed = {} if place % 2 else _way(scene, "response_format", setting)
-        several = fitting(scene, {"n": 2}) if streamed or scene.full else {}  # the second choice has a grammar too
-        limit = {"max_tokens": MANY} if scene.has("max_tokens") else {}
-        patch = {**setting, **one.patch, **limit, **several, **streamed}
-        if wanted in {"json_object", "json_schema"} and _fine(scene, patch):
-            place += 1
-            probe = scene.case("relation", scene.body(patch), part("json", f"{one.label} {name}", "probe"))
-            yield Bundle("values", 3, (probe,))
+        patch = {**setting, **one.patch, **limit}
+        if wanted not in {"json_object", "json_schema"} or not _fine(scene, patch):
+            continue
+        streamed = streaming(scene) if scene.full and scene.has("stream") else _way(scene, "response_format", setting)
+        several = {**fitting(scene, {"n": 2}), **streamed}  # the second choice keeps to the format, too
+        for more in ({}, several) if scene.full else ({} if place % 2 else several,):
+            if _fine(scene, {**patch, **more}):
+                probe = scene.case("relation", scene.body(patch, more), part("json", f"{one.label} {name}", "probe"))
+                yield Bundle("values", 3, (probe,))
+        place += 1
 
 
 def _way(scene: Scene, name: str, setting: Patch) -> Patch:
