@@ -11,8 +11,9 @@ from pathlib import Path
 import yaml
 
 from conformance.contract import providers
+from conformance.proven import stored
 from conformance.reference.proof import PLANTED, PROFILES, Trial, home, pairs, trials
-from conformance.reference.scores import merged, table, write
+from conformance.reference.scores import merged, table, wire_table, write
 
 HERE = Path(__file__).parents[1] / "conformance" / "reference"
 
@@ -39,6 +40,9 @@ def main() -> None:
     told(found, reasons)
     print(table(found))
     print(f"{len(found)} trials in {time.monotonic() - began:.0f} s with {given.jobs} processes")
+    wire = {name: one["gate"] for name, one in stored().get("wire", {}).items()}
+    if wire and given.names == "*":
+        print(f"\nApart from these faults, as `nox -s mutators` left it:\n{wire_table(wire)}")
     if given.store and given.names == "*" and not given.home:
         write(merged(found))
 

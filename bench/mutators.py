@@ -13,7 +13,7 @@ from conformance.contract import providers
 from conformance.reference.excuses import Place, excuses, idle, reason
 from conformance.reference.mutators import mutators, notice
 from conformance.reference.proof import ground
-from conformance.reference.scores import write_wire
+from conformance.reference.scores import wire_table, write_wire
 
 # Where, what, at which occurrence of several, and the checks that fall.
 Found = tuple[str, str, str, frozenset[str]]
@@ -45,6 +45,7 @@ def main() -> None:
             kept[provider] = told(provider, found, whole=given.all)
             for place, change, _, checks in found:
                 (seen if checks else missed).add((provider, place, change))
+    print(f"\n{wire_table(kept)}")
     if not given.provider:
         for line in idle(excuses(), missed, seen):
             print(f"LISTED, BUT NOTICED {line}")

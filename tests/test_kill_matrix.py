@@ -12,7 +12,7 @@ from conformance.contract import load, providers
 from conformance.model import Level
 from conformance.proven import stored
 from conformance.reference import FAULTS, ODDITIES
-from conformance.reference.proof import ground, home, pairs, trial, trials
+from conformance.reference.proof import applying, ground, home, pairs, trial, trials
 from conformance.reference.scores import catalogue, merged, table
 
 DATA = Path(__file__).parents[1] / "conformance" / "reference"
@@ -76,6 +76,18 @@ def test_every_check_is_the_first_to_see_some_fault():
     assert not checks().keys() - proved - UNPROVED.keys(), "write a fault, or say in unproved.yaml why none can be"
     assert not UNPROVED.keys() & proved, "these have a fault by now: take them out of unproved.yaml"
     assert UNPROVED.keys() <= checks().keys()
+
+
+def test_every_check_was_seen_to_fall():
+    survivors = {name: profiles["full"]["survivors"] for name, profiles in stored()["scores"].items()}
+    seen = {
+        fault.check
+        for fault in FAULTS.values()
+        for provider in applying(fault)
+        if provider in survivors and fault.name not in survivors[provider]
+    }
+    unseen = {fault.check for fault in FAULTS.values()} - seen
+    assert not unseen, "no fault of theirs is caught in the full profile under any contract: run `nox -s mutants`"
 
 
 def test_a_check_without_a_fault_cannot_fail_anybody():

@@ -1,6 +1,7 @@
 """Changes on the wire that no check was written for: who notices, what is right to pass, and what is kept of it."""
 
 import importlib.util
+import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -163,11 +164,22 @@ class TestBench:
 
     def test_its_score_is_kept_apart_from_that_of_the_faults(self, tmp_path, monkeypatch):
         file = tmp_path / "scores.json"
+        file.write_text(json.dumps({"catalogue": "of yesterday", "scores": {"a": {"full": {"of": 9}}}}), "utf-8")
         monkeypatch.setattr(scores, "FILE", file)
-        monkeypatch.setattr(scores, "stored", lambda: {"catalogue": scores.catalogue(), "scores": {"a": {"full": {}}}})
-        scores.write_wire({"a": {"noticed": 1, "of": 2}})
-        assert '"wire"' in file.read_text("utf-8")
-        assert '"scores": {\n  "a": {\n   "full": {}' in file.read_text("utf-8")
+        monkeypatch.setattr(scores, "stored", lambda: json.loads(file.read_text("utf-8")))
+        counts = {"noticed": 1, "of": 2, "rightly_not": 1, "gaps": 0}
+        scores.write_wire({"a": counts})
+        kept = json.loads(file.read_text("utf-8"))
+        assert kept == {
+            "catalogue": "of yesterday",
+            "scores": {"a": {"full": {"of": 9}}},
+            "wire": {"a": {"gate": counts}},
+        }
+        scores.write({"b": {"full": {"of": 3}}})
+        kept = json.loads(file.read_text("utf-8"))
+        assert kept["scores"] == {"b": {"full": {"of": 3}}}, "a score of another catalogue is none"
+        assert kept["wire"] == {"a": {"gate": counts}}
+        assert scores.wire_table({"a": counts}).splitlines()[1].split() == ["a", "1/2", "1", "0"]
 
 
 def load_bench():

@@ -77,20 +77,32 @@ def _share(told: Sequence[int] | None) -> str:
     return f"{told[0]}/{told[1]}" if told else ""
 
 
+def wire_table(counts: Mapping[str, Mapping[str, Any]]) -> str:
+    """The score on the wire as text, a contract a line: no part of the score of the faults."""
+    head = f"{'changes on the wire':<20}  noticed  rightly not  gaps"
+    rows = [
+        f"{name:<20}  {one['noticed']}/{one['of']}  {one['rightly_not']:<11}  {one['gaps']}"
+        for name, one in sorted(counts.items())
+    ]
+    return "\n".join([head, *rows])
+
+
 def write(scores: Scores) -> None:
     """Keep these scores, and of the stored ones those that were earned with the same catalogue."""
-    _keep("scores", scores)
+    now, whole = catalogue(), stored()
+    if whole["catalogue"] != now:
+        whole |= {"catalogue": now, "scores": {}}
+    for provider, profiles in scores.items():
+        whole["scores"][provider] = {**whole["scores"].get(provider, {}), **profiles}
+    _keep(whole)
 
 
 def write_wire(counts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Keep how many changes of good replies were noticed, and which were not: a score apart, provider by provider."""
-    _keep("wire", {name: {"gate": dict(one)} for name, one in counts.items()})
+    """Keep how many changes of good replies were noticed, and which were not: a score apart, which no fault touches."""
+    whole = stored()
+    whole["wire"] = {**whole.get("wire", {}), **{name: {"gate": dict(one)} for name, one in counts.items()}}
+    _keep(whole)
 
 
-def _keep(part: str, found: Scores) -> None:
-    now, old = catalogue(), stored()
-    whole: dict[str, Any] = old if old["catalogue"] == now else {"catalogue": now, "scores": {}}
-    kept = whole.setdefault(part, {})
-    for provider, profiles in found.items():
-        kept[provider] = {**kept.get(provider, {}), **profiles}
+def _keep(whole: Mapping[str, Any]) -> None:
     FILE.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", "utf-8")
