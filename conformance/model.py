@@ -60,17 +60,14 @@ class Edge(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a response ended. ABANDONED: the client hung up, as the case told it to.
-
-    UNREAD: it ended as it should, but too much had come before it in this run for all of it to be kept.
-    """
+    """How a response ended. ABANDONED: the client hung up, as the case told it to."""
 
     COMPLETE = "complete"
     TRUNCATED = "truncated"
     TIMED_OUT = "timed_out"
     OVERSIZED = "oversized"
     ABANDONED = "abandoned"
-    UNREAD = "unread"
+    UNREAD = "unread"  # it ended as it should, but too much had come before in this run to keep all of it
 
 
 class Credential(StrEnum):
@@ -342,8 +339,7 @@ class Held:
 class Violation:
     """An occurrence that breaks the promise: what was observed first, then what was expected.
 
-    `case` names the exchange it shows in, where a group leaves that open. `flaky`: the same requests also kept the
-    promise when they were sent again.
+    `case` names the exchange it shows in, where a group leaves that open. `flaky`: sent again, it was kept as well.
     """
 
     message: str
