@@ -33,6 +33,8 @@ class Terms:
     contract: Contract
     params: Mapping[str, Any] = field(default_factory=dict)
     readings: dict[bytes, Asked] = field(default_factory=dict, repr=False, compare=False)
+    alone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # see `Check.wide`
+    taken: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.params[name]
@@ -85,7 +87,8 @@ class Check:
 
     `due(asked, terms)`: whether a valid request that asks so must show an occasion for the check. None: the client
     cannot provoke one, so its absence is no gap. `group`: the kind of group a GROUP check judges; `keyed`: a group
-    speaks only for the requirement whose id its key begins with.
+    speaks only for the requirement whose id its key begins with. `wide`: what it says of one exchange hangs on others
+    of the run: `Terms.alone` are the values, as JSON, that the target refused by themselves, `taken` those it accepted.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Check:
     due: Callable[[Asked, Terms], bool] | None
     group: str = ""
     keyed: bool = False
+    wide: bool = False
 
     @property
     def holds(self) -> str:
@@ -145,6 +149,7 @@ def check(
     due: Callable[[Asked, Terms], bool] | None = always,
     group: str = "",
     keyed: bool = False,
+    wide: bool = False,
 ) -> Callable[[AnyCheck], AnyCheck]:
     """Enter a check into the catalogue under its function's name.
 
@@ -157,7 +162,7 @@ def check(
             raise ValueError(f"two checks are called {name}")
         if (scope is Scope.GROUP) is not bool(group):
             raise ValueError(f"{name}: `group` goes with Scope.GROUP, and only with it")
-        CATALOGUE[name] = Check(name, area, scope, function, good, bad, due, group, keyed)
+        CATALOGUE[name] = Check(name, area, scope, function, good, bad, due, group, keyed, wide)
         return function
 
     return enter

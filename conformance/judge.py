@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 
 from conformance.asked import Asked
 from conformance.catalogue import Check, Scope, Terms, load
@@ -28,7 +29,7 @@ from conformance.model import (
     Violation,
 )
 from conformance.recall import Recall, packed
-from conformance.strictjson import MISSING, named_twice
+from conformance.strictjson import MISSING, dumps, named_twice
 
 MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100
@@ -84,8 +85,42 @@ class Traffic:
         return {place: tuple(groups) for place, groups in found.items()}
 
     @cached_property
+    def alone(self) -> Mapping[str, frozenset[str]]:
+        """The values, as JSON, that were refused where nothing else set a request apart from one that was accepted.
+
+        One that was accepted in another request was refused for its company.
+        """
+        found: dict[str, set[str]] = defaultdict(set)
+        for group in self.groups.get("accept", ()):
+            refused = [x.case.body for role in ("probe", "joint") for x in group.all(role) if x.refused]
+            taken = [x.case.body for x in group.all("control") if x.successful] if refused else []
+            for body, other in product(refused, taken):
+                changed = _changed(other, body)
+                if len(changed) == 1:
+                    found[changed[0]].add(dumps(body[changed[0]]))
+        left = ((name, frozenset(values) - self.taken.get(name, frozenset())) for name, values in found.items())
+        return {name: values for name, values in left if values}
+
+    @cached_property
+    def taken(self) -> Mapping[str, frozenset[str]]:
+        """The values, as JSON, that were accepted in some request."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for x in self.exchanges:
+            if x.successful and isinstance(x.case.body, Mapping):
+                for name, value in x.case.body.items():
+                    found[name].add(dumps(value))
+        return {name: frozenset(values) for name, values in found.items()}
+
+    @cached_property
     def by_scope(self) -> Mapping[Scope, tuple[Exchange, ...]]:
         return {scope: tuple(filter(rule, self.exchanges)) for scope, rule in _IN_SCOPE.items()}
+
+
+def _changed(one: object, other: object) -> list[str]:
+    """The members that the other body has and this one has not, or not with this value."""
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return []
+    return [name for name, value in other.items() if name not in one or dumps(one[name]) != dumps(value)]
 
 
 def _judgeable(x: Exchange) -> bool:
@@ -165,13 +200,14 @@ class _Tally:
 def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Verdict:
     """What the traffic shows of one requirement."""
     check = load()[requirement.check]
-    terms = Terms(contract, requirement.params, traffic.readings)
+    wide = (traffic.alone, traffic.taken) if check.wide and traffic.alone else ()
+    terms = Terms(contract, requirement.params, traffic.readings, *wide)
     tally = _Tally(observed=requirement.level is Level.MAY)
     try:
         before, now = traffic.recall.of(requirement.id)
         for subject in _subjects(requirement, check, traffic):
-            found = before.get(id(subject))
-            if found is None:
+            found = None if check.wide else before.get(id(subject))
+            if found is None and not check.wide:
                 found = now.get(id(subject))
             if found is None:
                 found = now[id(subject)] = packed(_findings(requirement, check, subject, terms))

@@ -20,7 +20,21 @@ from conformance.examples import (
     usage,
 )
 from conformance.exchange import Exchange, Piece
-from conformance.model import Credential, Ending, Held, Membership, Observation, Unclear, Validity, Violation
+from conformance.judge import Traffic, judge
+from conformance.model import (
+    Credential,
+    Ending,
+    Held,
+    Layer,
+    Level,
+    Membership,
+    Observation,
+    Requirement,
+    Source,
+    Unclear,
+    Validity,
+    Violation,
+)
 from conformance.strictjson import MISSING, dumps
 
 CATALOGUE = load()
@@ -589,6 +603,46 @@ class TestLimits:
         part = Membership("accept", "request.suffix.accepts x", "probe")
         assert not shown("combination_is_accepted", error(asked={"suffix": "x"}, groups=(part,)))
 
+    def together(self, x, *others):
+        """What the check says of one exchange in a run in which n=128 was refused by itself."""
+        part = ("accept", "request.n.accepts n=128")
+        control = plain(FINE, id="base/0", groups=(Membership(*part, "control"),))
+        alone = error("n is too large", asked={"n": 128}, id="value/0", groups=(Membership(*part, "probe"),))
+        row = Requirement("together", "combination_is_accepted", Level.SHOULD, Layer.ECOSYSTEM, "", Source("#"))
+        return judge(row, Traffic([control, alone, *others, x]), contract())
+
+    @pytest.mark.parametrize(
+        ("asked", "message", "param"),
+        [
+            ({"n": 128, "temperature": 0}, "bad request", None),
+            ({"n": 128, "temperature": 0}, "temperature is bad", "temperature"),
+            ({"n": 40, "temperature": 0}, "Field 'n': must be between 1 and 8 for this model", None),
+            ({"n": 40, "temperature": 0}, "no", "n"),
+        ],
+    )
+    def test_a_value_that_is_refused_alone_is_refused_in_company_for_itself(self, asked, message, param):
+        x = plain({"error": {"message": message, "type": "x", "param": param, "code": None}}, asked, status=400)
+        verdict = self.together(x)
+        assert not verdict.violations
+        assert [one.value for one in verdict.observations if one.value.startswith("n: HTTP 400")]
+
+    @pytest.mark.parametrize(
+        ("asked", "message"),
+        [
+            ({"n": 40, "temperature": 0}, "bad request"),
+            ({"n": 40, "temperature": 0}, "n must be 1 where temperature is 0"),
+            ({"n": 2, "temperature": 0}, "n is too large"),
+            ({"echo": True, "temperature": 0}, "echo is bad"),
+        ],
+    )
+    def test_other_values_are_refused_for_their_company(self, asked, message):
+        x = plain({"error": {"message": message, "type": "x", "param": None, "code": None}}, asked, status=400)
+        assert self.together(x, plain(FINE, {"n": 2}, id="value/1")).violations
+
+    def test_a_value_that_some_request_may_have_is_not_refused_alone(self):
+        x = error("no", asked={"n": 128, "temperature": 0})
+        assert self.together(x, plain(FINE, {"n": 128, "temperature": 2}, id="value/1")).violations
+
     def test_open_and_invalid_requests_may_be_refused(self):
         for state in (Validity.UNSPECIFIED, Validity.INVALID):
             assert not shown("combination_is_accepted", error(validity=state))
@@ -668,6 +722,10 @@ class TestErrors:
             ("request.n.minimum 0", "must be positive", "n"),
             ("request.stop[].type 3", "stop.0 must be a string", None),
             ("request.stream_options.include_usage.type x", "stream_options: invalid", None),
+            ("request.stream_options.include_usage.type x", "Field 'include_usage': must be boolean", None),
+            ("request.stream_options.include_usage.type x", "must be boolean", "stream_options.include_usage"),
+            ("request.stream_options.include_usage.type x", "must be boolean", "include_usage"),
+            ("request.response_format.type.enum x", "unknown", "type"),
             ("request.max_tokens.minimum -1", "Max tokens must be positive", None),
         ],
     )
@@ -680,10 +738,20 @@ class TestErrors:
             ("request.n.minimum 0", "don't do that, no one can", None),
             ("request.n.minimum 0", "n is bad", "top_p"),
             ("request.temperature.maximum 3", "Bad Request", None),
+            ("request.response_format.type.enum x", "this type of request is bad", None),
+            ("request.stream_options.include_usage.type x", "include is bad", None),
         ],
     )
     def test_a_field_that_is_not_named_or_another_one_is_found(self, key, message, param):
         assert violations("error_names_the_field", self.refused(key, message, param))
+
+    def test_a_name_in_escapes_is_a_name(self):
+        body = {"error": {"message": "max_tokens must be positive", "type": "x", "param": None, "code": None}}
+        escaped = dumps(body).replace("max", "\\u006d\\u0061\\u0078").encode()
+        probe = response(escaped, status=400)
+        assert b"max_tokens" not in probe.content
+        subject = group("refuse", "request.max_tokens.minimum -1", control=plain(FINE), probe=probe)
+        assert only(Held, "error_names_the_field", subject)
 
     def test_a_rule_on_the_protocol_names_no_field(self):
         assert not shown("error_names_the_field", self.refused("protocol.malformed-json", "not JSON"))

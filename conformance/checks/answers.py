@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from conformance.catalogue import show
 from conformance.exchange import Exchange, Group
-from conformance.strictjson import MISSING
+from conformance.strictjson import MISSING, readable
 
 WORDS: Final = ("message", "detail", "error", "reason")
 """What the member of an error is called that speaks to a person."""
@@ -66,6 +67,26 @@ def error_text(x: Exchange) -> str:
     if isinstance(error, str):
         return error
     return show(x.content[:200], 200) if error is MISSING or error is None else show(error, 200)
+
+
+PARAMS: Final = ("param", "field", "parameter")
+
+
+def error_param(body: Any) -> Any:
+    """The member of the request that an error names in a place of its own."""
+    told = complaint(body)
+    return next((told[name] for name in PARAMS if name in told), None) if isinstance(told, Mapping) else None
+
+
+def spelling(name: str) -> re.Pattern[str]:
+    """How a member's name is written in a sentence."""
+    spelled = re.escape(name).replace("_", "[ _-]?")
+    return re.compile(rf"(?<![A-Za-z0-9_]){spelled}(?![A-Za-z0-9_])", re.IGNORECASE)
+
+
+def error_words(x: Exchange) -> str:
+    """All that an error body says, its escapes undone, for a search."""
+    return (x.content.decode("utf-8", "replace") if x.json is MISSING else readable(x.json))[:20_000]
 
 
 def answer(x: Exchange) -> str:

@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
-from conformance.checks.answers import TRANSIENT, WORDS, answer, complaint, error_instead, label
+from conformance.checks.answers import (
+    TRANSIENT,
+    WORDS,
+    answer,
+    complaint,
+    error_instead,
+    error_param,
+    error_words,
+    label,
+    spelling,
+)
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Parameter, Unclear, Violation
@@ -212,21 +222,9 @@ def error_status_is_documented(x: Exchange, terms: Terms) -> Findings:
     yield expect(held, f"HTTP {x.status}", " or ".join(sorted(known)), "status")
 
 
-def _param(body: Any) -> Any:
-    """The member of the request that an error names in a place of its own."""
-    told = complaint(body)
-    return next((told[name] for name in PARAMS if name in told), None) if isinstance(told, Mapping) else None
-
-
-PARAMS: Final = ("param", "field", "parameter")
-
-
-def _named(name: str) -> re.Pattern[str]:
-    spelled = re.escape(name).replace("_", "[ _-]?")
-    return re.compile(rf"(?<![A-Za-z0-9_]){spelled}(?![A-Za-z0-9_])", re.IGNORECASE)
-
-
 UNDER_TEST: Final = re.compile(r"^request\.(\w+)")
+PART: Final = re.compile(r"^request\.\w+(?:\.\w+)*\.(\w+)\.[\w-]+$")
+"""The last part of a path: to name it is as good as to name the member that it is a part of, where it is no word."""
 
 
 @check(
@@ -251,13 +249,15 @@ def error_names_the_field(group: Group, terms: Terms) -> Findings:
     if field is None or probe is None:
         return
     names = _under_test(field[1], group.key, terms)
-    param = _param(probe.json)
-    text = probe.content[:20_000].decode("utf-8", "replace")
-    expected = " or ".join(names)
-    if isinstance(param, str) and param and not any(_named(name).search(param) for name in names):
+    parts = [*names, *PART.findall(group.key.partition(" ")[0])]
+    param, expected = error_param(probe.json), " or ".join(names)
+    own = isinstance(param, str) and bool(param)
+    if own and any(spelling(name).search(param) for name in parts):
+        yield Held(label(group))
+    elif own:
         seen = f"{label(group)}: the member that is named is {show(param)}"
         yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
-    elif any(_named(name).search(text) for name in names):
+    elif any(spelling(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Held(label(group))
     else:
         yield Violation(f"{label(group)}: {answer(probe)}; expected {expected} to be named", "/error", probe.case.id)
@@ -302,7 +302,7 @@ def error_names_a_sent_field(x: Exchange, terms: Terms) -> Findings:
 
 def _fields(body: Mapping[str, Any]) -> list[str]:
     """The request members that an error body names: `error.param`, or the places of a validation report."""
-    report, param = body.get("detail"), _param(body)
+    report, param = body.get("detail"), error_param(body)
     found = [param] if isinstance(param, str) else []
     for item in report[:20] if isinstance(report, list) else []:
         at = item.get("loc") if isinstance(item, Mapping) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, show
@@ -13,14 +14,18 @@ from conformance.checks.answers import (
     answer,
     denied,
     error_instead,
+    error_param,
     error_text,
+    error_words,
     failed,
     label,
     open_control,
+    spelling,
 )
 from conformance.examples import choice, completion, error, example, group, plain, stream
 from conformance.exchange import Exchange, Group
 from conformance.model import Credential, Held, Observation, Unclear, Validity, Violation
+from conformance.strictjson import dumps
 
 FINE: Final = completion(choice())
 UNSUPPORTED: Final = re.compile(
@@ -156,6 +161,7 @@ ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 @check(
     "limits",
     Scope.ANY,
+    wide=True,
     good=lambda: example(plain(FINE, {"n": 2, "temperature": 0})),
     bad=lambda: example(error("n must be 1 when temperature is 0", asked={"n": 2, "temperature": 0})),
 )
@@ -179,8 +185,24 @@ def combination_is_accepted(x: Exchange, terms: Terms) -> Findings:
             yield Observation("valid requests refused as not supported", answer(x))
         elif len(case.content) > LONG and (BEYOND_CONTEXT.search(told) or x.status == 413):
             yield Observation("valid requests refused as too long for the model", answer(x))
+        elif single := _refused_alone(x, terms):
+            yield Observation("valid requests refused for a value that is refused alone", f"{single}: {answer(x)}")
         else:
             yield Violation(f"{answer(x)} to {show(case.content, 200)}; expected 2xx, for each value is documented")
+
+
+def _refused_alone(x: Exchange, terms: Terms) -> str:
+    """The member of a refused request that is refused by itself; empty where they were refused for being together."""
+    body = x.case.body
+    if not terms.alone or not isinstance(body, Mapping):
+        return ""
+    param = error_param(x.json)
+    told = param if isinstance(param, str) and param else error_words(x)
+    same = [name for name in body if name in terms.alone and dumps(body[name]) in terms.alone[name]]
+    named = [name for name in body if name != "model" and spelling(name).search(told)]
+    if not same and len(named) == 1 and dumps(body[named[0]]) not in terms.taken.get(named[0], ()):
+        same = [name for name in named if name in terms.alone]  # another value of it, as little liked
+    return same[0] if same else ""
 
 
 @check(
