@@ -193,6 +193,12 @@ class TestTokensAndText:
         x = scored(["a"] * 3, asked={"best_of": 4}, counts=(4, 12))
         assert not found("logprobs_count_the_tokens", x)
 
+    @pytest.mark.parametrize("lists", [{}, {"tokens": None}, {"tokens": []}])
+    def test_lists_that_are_missing_are_told_once(self, lists):
+        x = plain(completion(choice(" a", logprobs=lists), usage=usage(4, 1)), {"logprobs": 1})
+        assert breaks("logprobs_are_returned", x)
+        assert not found("logprobs_count_the_tokens", x)
+
     def test_a_reply_without_completion_tokens_shows_nothing(self):
         x = plain(completion(choice("", logprobs=logprobs([]))), {"logprobs": 1})
         assert not found("logprobs_count_the_tokens", x)

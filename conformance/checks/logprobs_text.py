@@ -198,6 +198,8 @@ def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
     if told is None or not complete or asked.best_of > asked.n or (asked.echo and prompt is None):
         return
     listed = sum(len(lists.get("tokens", [])) for _, lists in found)
+    if told and not listed:
+        return  # none are there at all: that is logprobs_are_returned's
     if asked.echo and listed <= told + AROUND * len(found) < told + asked.n * (prompt or 0):
         return  # the prompt is not covered at all: that is logprobs_cover_echo's
     expected = told + (asked.n * (prompt or 0) if asked.echo else 0)
