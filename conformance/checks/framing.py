@@ -202,7 +202,7 @@ def done_is_sent_once(x: Exchange, terms: Terms) -> Findings:
 @check(
     "framing",
     Scope.STREAM,
-    good=lambda: example(stream(completion(choice()), b"data: [DONE]\n\n", b": bye\n\n", done=False)),
+    good=lambda: example(stream(completion(choice()), b"data: [DONE]\n\n", b": bye\n\nretry: 10\n\n", done=False)),
     bad=lambda: example(stream(completion(choice()), b"data: [DONE]\n\n", completion(choice()), done=False)),
 )
 def nothing_follows_done(x: Exchange, terms: Terms) -> Findings:
@@ -223,7 +223,10 @@ def nothing_follows_done(x: Exchange, terms: Terms) -> Findings:
 
 
 def _says_something(event: Event) -> bool:
-    return (event.data or "").strip() != DONE and any(not line.blank and not line.comment for line in event.lines)
+    """Whether clients would miss something: not of an event that the standard has them drop, nor of `[DONE]` again."""
+    return (event.data or "").strip() != DONE and any(
+        not line.blank and not line.comment and line.field not in SILENT for line in event.lines
+    )
 
 
 @check(
