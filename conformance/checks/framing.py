@@ -14,6 +14,7 @@ from conformance.sse import Event
 from conformance.strictjson import MISSING, loads
 
 NO_SPACE: Final = re.compile(rb"(?:^|[\r\n])data:[^ \r\n][^\r\n]{0,40}")
+SILENT: Final = frozenset({"event", "id", "retry"})  # fields that dispatch nothing without data
 
 
 @check(
