@@ -22,6 +22,7 @@ from conformance.examples import (
 from conformance.exchange import Exchange, Piece
 from conformance.judge import Traffic, judge
 from conformance.model import (
+    Combination,
     Credential,
     Ending,
     Held,
@@ -580,6 +581,31 @@ class TestLimits:
         (found,) = self.accept(x, check="edge_is_observed", kind="observe")
         assert isinstance(found, Observation)
         assert found.value.startswith(word)
+
+    @pytest.mark.parametrize(
+        ("params", "asked", "told"),
+        [
+            ({"parameter": "best_of"}, {"best_of": 21, "stream": True}, "best_of = 21, streamed: HTTP 200"),
+            ({"parameter": "stop[]"}, {"stop": [None]}, "stop = [null]: HTTP 200"),
+            ({"parameter": "stream"}, {"stream": True}, "stream = true: HTTP 200"),
+            ({"parameter": "suffix"}, {}, "suffix absent: HTTP 200"),
+            ({"combination": "pair"}, {"n": 3, "best_of": 2, "user": "u"}, "n = 3, best_of = 2: HTTP 200"),
+            ({}, {"n": 3}, "what it says: HTTP 200"),
+        ],
+    )
+    def test_what_was_sent_is_named_once(self, params, asked, told):
+        rule = Combination("pair", Validity.INVALID, example={"n": 2, "best_of": 1})
+        subject = group("refuse", "row what it says", control=plain(FINE), probe=plain(FINE, asked))
+        terms = Terms(contract(combinations=(rule,)), params)
+        (violation,) = CATALOGUE["invalid_is_refused"].function(subject, terms)
+        assert violation.message == f"{told}; expected a 4xx that says why"
+        assert violation.at == ""
+
+    def test_a_value_that_is_refused_is_named_once(self):
+        subject = group("accept", "row n=3", control=plain(FINE), probe=error("no", asked={"n": 3}))
+        (violation,) = violations("valid_is_accepted", subject, parameter="n")
+        assert violation.message.startswith("n = 3: HTTP 400, 'no'; expected 2xx")
+        assert violation.at == ""
 
     def test_a_combination_that_is_refused_is_shown(self):
         assert violations("combination_is_accepted", error("bad request", asked={"n": 2, "temperature": 0}))

@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from conformance.catalogue import show
+from conformance.catalogue import Terms, show
 from conformance.exchange import Exchange, Group
-from conformance.strictjson import MISSING, readable
+from conformance.limits import top
+from conformance.strictjson import MISSING, dumps, readable
 
 WORDS: Final = ("message", "detail", "error", "reason")
 """What the member of an error is called that speaks to a person."""
@@ -89,6 +90,9 @@ def error_words(x: Exchange) -> str:
     return (x.content.decode("utf-8", "replace") if x.json is MISSING else readable(x.json))[:20_000]
 
 
+MOST_SHOWN: Final = 60
+
+
 def answer(x: Exchange) -> str:
     """Status and, where it was no success, the words that came with it."""
     if x.status is None:
@@ -101,6 +105,23 @@ def answer(x: Exchange) -> str:
 def label(group: Group) -> str:
     """What the group tries, without the requirement's id."""
     return group.key.partition(" ")[2] or group.key
+
+
+def tried(group: Group, probe: Exchange, terms: Terms) -> str:
+    """What a probe tries, by the members that were sent: the parameter's, or those that do not go together."""
+    body = probe.case.body
+    named = terms.get("parameter")
+    rules = (one.example for one in terms.contract.combinations if one.id == terms.get("combination"))
+    names = [top(named)] if isinstance(named, str) else list(next(rules, ()))
+    if not names or not isinstance(body, Mapping):
+        return label(group)
+    told = [f"{name} = {_value(body[name])}" if name in body else f"{name} absent" for name in names]
+    return ", ".join([*told, "streamed"] if body.get("stream") is True and "stream" not in names else told)
+
+
+def _value(value: Any) -> str:
+    text = dumps(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def open_control(group: Group) -> tuple[Exchange | None, str]:

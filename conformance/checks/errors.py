@@ -17,6 +17,7 @@ from conformance.checks.answers import (
     error_words,
     label,
     spelling,
+    tried,
 )
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
 from conformance.exchange import Exchange, Group
@@ -255,12 +256,13 @@ def error_names_the_field(group: Group, terms: Terms) -> Findings:
     if own and any(spelling(name).search(param) for name in parts):
         yield Held(label(group))
     elif own:
-        seen = f"{label(group)}: the member that is named is {show(param)}"
+        seen = f"{tried(group, probe, terms)}: the member that is named is {show(param)}"
         yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
     elif any(spelling(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Held(label(group))
     else:
-        yield Violation(f"{label(group)}: {answer(probe)}; expected {expected} to be named", "/error", probe.case.id)
+        seen = f"{tried(group, probe, terms)}: {answer(probe)}"
+        yield Violation(f"{seen}; expected {expected} to be named", "/error", probe.case.id)
 
 
 def _under_test(name: str, key: str, terms: Terms) -> list[str]:

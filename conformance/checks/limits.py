@@ -21,6 +21,7 @@ from conformance.checks.answers import (
     label,
     open_control,
     spelling,
+    tried,
 )
 from conformance.examples import choice, completion, error, example, group, plain, stream
 from conformance.exchange import Exchange, Group
@@ -60,14 +61,14 @@ def valid_is_accepted(group: Group, terms: Terms) -> Findings:
     turned_down = [x for x in probes if denied(x, control)]
     broken = [x for x in probes if failed(x)]
     if turned_down:
-        seen = f"{label(group)}: {answer(turned_down[0])}"
+        seen = f"{tried(group, turned_down[0], terms)}: {answer(turned_down[0])}"
         expected = f"expected 2xx, as its control has ({control.case.id})"
-        yield Violation(f"{seen}; {expected}", label(group), turned_down[0].case.id, flaky=bool(taken))
+        yield Violation(f"{seen}; {expected}", "", turned_down[0].case.id, flaky=bool(taken))
     elif taken:
         yield Held(label(group))
     elif len(broken) >= REPEATS:
-        seen = f"{label(group)}: {answer(broken[0])}, {len(broken)} times"
-        yield Violation(f"{seen}; expected 2xx, as its control has", label(group), broken[0].case.id)
+        seen = f"{tried(group, broken[0], terms)}: {answer(broken[0])}, {len(broken)} times"
+        yield Violation(f"{seen}; expected 2xx, as its control has", "", broken[0].case.id)
     else:
         yield Unclear(f"{label(group)}: {answer(probes[0])}, neither accepted nor refused", repeat=bool(broken))
 
@@ -105,13 +106,13 @@ def invalid_is_refused(group: Group, terms: Terms) -> Findings:
     wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
     broken = [x for x in probes if failed(x) and x not in refused]
     if wrong:
-        seen = f"{label(group)}: {answer(wrong[0])}"
-        yield Violation(f"{seen}; expected {wanted}", label(group), wrong[0].case.id, flaky=bool(refused))
+        seen = f"{tried(group, wrong[0], terms)}: {answer(wrong[0])}"
+        yield Violation(f"{seen}; expected {wanted}", "", wrong[0].case.id, flaky=bool(refused))
     elif refused:
         yield Held(label(group))
     elif len(broken) >= REPEATS:
-        seen = f"{label(group)}: {answer(broken[0])}, {len(broken)} times"
-        yield Violation(f"{seen}; expected {wanted}", label(group), broken[0].case.id)
+        seen = f"{tried(group, broken[0], terms)}: {answer(broken[0])}, {len(broken)} times"
+        yield Violation(f"{seen}; expected {wanted}", "", broken[0].case.id)
     else:
         yield Unclear(f"{label(group)}: {answer(probes[0])}, which is no verdict on it", repeat=bool(broken))
 

@@ -103,7 +103,7 @@ def _survives(group: Group, before: str, after: str, said: str) -> Findings:
     lost = [x for x in probes if x.status is None or x.status >= 500]
     if lost and (good or len(lost) >= REPEATS):
         seen = f"{label(group)}: {answer(lost[0])} {said}"
-        yield Violation(f"{seen}; expected HTTP 2xx", label(group), lost[0].case.id, flaky=bool(good))
+        yield Violation(f"{seen}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
     elif lost:
         yield Unclear(f"{label(group)}: {answer(lost[0])} {said}", repeat=True)
     elif good:
