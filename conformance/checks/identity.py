@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC
+from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, show
-from conformance.examples import CREATED, choice, completion, example, group, plain
+from conformance.examples import CREATED, choice, completion, example, group, plain, stream
 from conformance.exchange import Document, Exchange, Group
 from conformance.model import Held, Unclear, Violation
 from conformance.strictjson import MISSING
 
 DAY: Final = 86_400.0
+HALF_AN_HOUR: Final = 1_800.0  # no time zone is nearer to UTC
+NOW: Final = formatdate(CREATED, usegmt=True)
 EARLIEST: Final = 1_262_304_000.0  # 2010: before there were completions
 LATEST: Final = 4_102_444_800.0  # 2100: milliseconds are far beyond
 
@@ -74,6 +78,50 @@ def created_is_in_seconds(x: Exchange, terms: Terms) -> Findings:
             yield Violation(f"created is {show(created)}; expected {expected}", f"{document.at} /created")
     if held:
         yield Held(count=held)
+
+
+@check(
+    "schema",
+    Scope.SUCCESS,
+    due=None,  # no request brings a server to say what time it is
+    good=lambda: example(plain(completion(choice(), created=CREATED + 75), headers={"date": NOW})),
+    bad=lambda: (
+        *example(plain(completion(choice(), created=CREATED + 8 * 3600), headers={"date": NOW})),
+        *example(stream(completion(choice(), created=CREATED - 5 * 3600), headers={"date": NOW})),
+    ),
+)
+def created_agrees_with_the_clock(x: Exchange, terms: Terms) -> Findings:
+    """`created` is the time that the response's own Date header tells, give or take half an hour.
+
+    Stores sort and expire completions by `created`; local time in place of UTC puts them hours into the future or past.
+
+    Fix: take seconds since 1970 in UTC (`int(time.time())`), never those of a local calendar.
+    """
+    now = _date(x)
+    if now is None:
+        return
+    held = 0
+    for document, value in _completions(x):
+        created = value.get("created")
+        if isinstance(created, bool) or not isinstance(created, (int, float)) or not EARLIEST < created < LATEST:
+            continue
+        if abs(created - now) <= HALF_AN_HOUR + x.last.elapsed:
+            held += 1
+        else:
+            told = f"created is {show(created)}, {abs(created - now) / 3600:.1f} h away from the Date header"
+            yield Violation(f"{told}; expected about {now:.0f}", f"{document.at} /created")
+    if held:
+        yield Held(count=held)
+
+
+def _date(x: Exchange) -> float | None:
+    """The time that the response says it is; None where it says none that can be."""
+    try:
+        told = parsedate_to_datetime(x.header("date") or "")
+        now = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+    return now if EARLIEST < now < LATEST else None
 
 
 def _id(x: Exchange) -> str | None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from email.utils import formatdate
 from functools import cached_property
 from random import Random
 from typing import Any, Final
@@ -145,7 +146,8 @@ def _refuse(call: Call, refusal: Refusal) -> Response:
 
 
 def _common(call: Call) -> tuple[tuple[str, str], ...]:
-    return (("x-request-id", f"req-{call.number:012x}"),)
+    date = formatdate(call.reference.now(), usegmt=True)
+    return (("date", date), ("x-request-id", f"req-{call.number:012x}"))
 
 
 def _json(value: Any) -> bytes:

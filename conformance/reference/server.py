@@ -98,6 +98,7 @@ def _server(provider: Reference, host: str, port: int) -> uvicorn.Server:
         access_log=False,
         log_config=None,
         server_header=False,
+        date_header=False,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
         backlog=1024,

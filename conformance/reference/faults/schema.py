@@ -111,6 +111,17 @@ def created_is_in_milliseconds(documents: list[Json], call: Call) -> list[Json]:
     return [{**document, "created": document["created"] * 1000} for document in documents]
 
 
+@fault(
+    Stage.REPLY,
+    "created_agrees_with_the_clock",
+    variants=("plain", "streamed"),
+    imitates="A naive local time was taken for UTC.",
+)
+def created_is_local_time(documents: list[Json], call: Call) -> list[Json]:
+    """`created` is the server's local time, eight hours ahead of UTC."""
+    return [{**document, "created": document["created"] + 8 * 3600} for document in documents]
+
+
 @fault(Stage.REPLY, "created_is_in_seconds", also=(PLAIN, CHUNK))
 def created_is_zero(documents: list[Json], call: Call) -> list[Json]:
     """`created` is 0."""
