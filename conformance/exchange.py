@@ -88,6 +88,12 @@ class Choice:
         return reasons[-1] if reasons else None
 
     @cached_property
+    def reasoned(self) -> bool:
+        """Whether it brings reasoning beside its text: tokens that count, and need not be shown."""
+        told = (part.value.get(name) for part in self.parts for name in ("reasoning", "reasoning_content"))
+        return any(isinstance(one, str) and one for one in told)
+
+    @cached_property
     def logprobs(self) -> Mapping[str, list[Any]] | None:
         """The lists of all parts joined, by name; None where no part has any.
 

@@ -1,8 +1,18 @@
 """Legal ways to answer that are rare: no check minds them, and what is wrong beside them is still seen."""
 
+from email.utils import formatdate
+from functools import cache
+
 from conformance.catalogue import Terms, load
-from conformance.examples import choice, completion, contract, group, logprobs, plain
-from conformance.model import Held, Observation, Unclear, Violation
+from conformance.contract import load as contract_of
+from conformance.contract import providers
+from conformance.examples import CREATED, case, choice, completion, contract, group, logprobs, plain, usage
+from conformance.judge import Traffic, judge
+from conformance.model import Held, Observation, Outcome, Unclear, Violation
+from conformance.reference.core import Reference
+from conformance.reference.play import exchange
+
+of = cache(contract_of)
 
 
 def found(name, subject, **params):
@@ -11,6 +21,11 @@ def found(name, subject, **params):
 
 def kinds(name, subject, **params):
     return [type(one) for one in found(name, subject, **params)]
+
+
+def outcome(provider, row, *exchanges):
+    (requirement,) = [one for one in of(provider).requirements if one.id == row]
+    return judge(requirement, Traffic(exchanges), of(provider)).outcome
 
 
 def certain(rival, asked, texts=("abcdefgh",)):
@@ -69,3 +84,107 @@ class TestDrawsThatAreAllAlike:
     def test_texts_that_differ_are_what_is_asked_for(self):
         replies = [*self.draws(" a b c").all("draw"), *self.draws(" a b d").all("draw")]
         assert kinds("sampling_varies", group("vary", draw=replies)) == [Held]
+
+
+CHAT = {"content": [{"token": " 4,", "logprob": -0.1}, {"token": " 5", "logprob": -0.2}], "refusal": None}
+
+
+class TestShapesThatAreNotPromised:
+    def reply(self, lists, **asked):
+        told = completion(choice(" 4, 5", logprobs=lists), usage=usage(4, 2))
+        return plain(told, {"logprobs": 1, "max_tokens": 2, **asked})
+
+    def test_log_probabilities_as_in_chat_are_log_probabilities_where_no_shape_is_promised(self):
+        found = {provider: outcome(provider, "logprobs.returned", self.reply(CHAT)) for provider in providers()}
+        free = {provider for provider in found if found[provider] is Outcome.PASS}
+        assert free == {"nebius", "fireworks"}
+        assert set(found.values()) == {Outcome.PASS, Outcome.FAIL, Outcome.WARN}
+
+    def test_one_other_shape_is_not_told_row_by_row(self):
+        for provider in ("nebius", "fireworks", "openai"):
+            rows = [one.id for one in of(provider).requirements if one.id.startswith("logprobs.shape.")]
+            assert len(rows) == 4
+            assert {outcome(provider, row, self.reply(CHAT)) for row in rows} == {Outcome.NOT_APPLICABLE}
+        assert outcome("fireworks", "logprobs.count", self.reply(CHAT)) is Outcome.PASS
+
+    def test_a_list_of_strings_is_no_shape_at_all(self):
+        odd = self.reply({"content": [" 4,", " 5"]})
+        assert outcome("fireworks", "logprobs.returned", odd) is Outcome.FAIL
+
+    def test_no_list_of_alternatives_is_owed_where_none_is_asked_for(self):
+        bare = {name: value for name, value in logprobs([" 4,", " 5"]).items() if name != "top_logprobs"}
+        row = "logprobs.shape.top-logprobs"
+        assert outcome("openai", row, self.reply(bare, logprobs=0)) is Outcome.NOT_APPLICABLE
+        assert outcome("openai", row, self.reply(bare)) is Outcome.WARN
+
+
+class TestReasoning:
+    def test_tokens_of_reasoning_count_and_need_not_be_shown(self):
+        for name in ("reasoning", "reasoning_content"):
+            more = {name: "Let me think"}
+            seen = completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"]), **more), usage=usage(4, 9))
+            x = plain(seen, {"logprobs": 1, "max_tokens": 9})
+            assert kinds("length_means_the_limit", x) == [Observation]
+            assert kinds("logprobs_count_the_tokens", x) == [Unclear]
+        silent = completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"]), reasoning=None), usage=usage(4, 9))
+        x = plain(silent, {"logprobs": 1, "max_tokens": 9})
+        assert kinds("length_means_the_limit", x) == [Violation]
+        assert kinds("logprobs_count_the_tokens", x) == [Violation]
+
+    def test_an_echo_of_token_ids_need_not_be_followed_by_what_is_not_shown(self):
+        lists = logprobs(["a", "b"], [None, -1.0])
+        asked = {"prompt": [7, 8], "echo": True, "logprobs": 1, "max_tokens": 3}
+        assert kinds("logprobs_cover_echo", plain(completion(choice("ab", logprobs=lists)), asked)) == [Violation]
+        hidden = plain(completion(choice("ab", logprobs=lists, reasoning="Well")), asked)
+        assert kinds("logprobs_cover_echo", hidden) == [Held]
+
+    def test_one_forced_token_that_is_left_shows_nothing(self):
+        asked = {"temperature": 0, "logit_bias": {"11": 100}}
+        x = plain(completion(choice(" is", reasoning=" is is is"), usage=usage(4, 4)), asked)
+        assert kinds("bias_forces", group("force", "11", **{"with": x})) == [Unclear]
+
+
+class TestTheTokenThatStops:
+    def reply(self, *tokens, scored=True, finish="stop"):
+        lists = logprobs(tokens) if scored else None
+        return plain(completion(choice("".join(tokens), finish=finish, logprobs=lists)), {"stop": "e", "logprobs": 1})
+
+    def test_the_token_that_completes_a_stop_sequence_may_go_on(self):
+        for tokens in ((" x.y", "e to"), (" th", "ese"), (" on", "e of a hundred words")):
+            assert kinds("stop_text_is_as_promised", self.reply(*tokens), text="included") == [Held]
+
+    def test_a_token_behind_it_is_too_many(self):
+        for tokens in ((" th", "e", "s"), (" on", "e", " of"), (" on", "e of", ".")):
+            assert kinds("stop_text_is_as_promised", self.reply(*tokens), text="included") == [Violation]
+
+    def test_without_tokens_a_piece_of_a_word_may_belong_to_it(self):
+        told = {"ese": Held, "e to": Unclear, "e to be or not": Violation, "e" + "s" * 20: Violation}
+        for rest, kind in told.items():
+            assert kinds("stop_text_is_as_promised", self.reply(" th", rest, scored=False), text="either") == [kind]
+        assert kinds("stop_text_is_as_promised", self.reply(" th", "ese", scored=False, finish="length")) == [Violation]
+
+
+NOW = formatdate(CREATED, usegmt=True)
+
+
+class TestTheClock:
+    def reply(self, away, date=NOW, **asked):
+        return plain(completion(choice(), created=CREATED + away), asked, headers={"date": date} if date else {})
+
+    def test_a_clock_may_run_ahead_and_a_time_zone_may_not(self):
+        for away in (-1700, 0, 75, 1700):
+            assert kinds("created_agrees_with_the_clock", self.reply(away)) == [Held]
+        for away in (8 * 3600, -5 * 3600, 1801 + 45 * 60):
+            assert kinds("created_agrees_with_the_clock", self.reply(away)) == [Violation]
+
+    def test_without_a_readable_date_there_is_nothing_to_compare_with(self):
+        for date in (None, "", "yesterday", "Sat, 99 Nov 2026 25:61:00 GMT", formatdate(0, usegmt=True)):
+            assert kinds("created_agrees_with_the_clock", self.reply(8 * 3600, date)) == []
+
+    def test_a_time_that_is_no_unix_time_is_another_rows_business(self):
+        assert kinds("created_agrees_with_the_clock", self.reply(CREATED * 999)) == []
+        assert kinds("created_agrees_with_the_clock", self.reply(-CREATED)) == []
+
+    def test_the_reference_says_what_time_it_is(self):
+        of_reference = exchange(Reference(of("openai")), case({"model": "reference", "stream": True}))
+        assert kinds("created_agrees_with_the_clock", of_reference) == [Held]

@@ -25,6 +25,7 @@ class Said:
     text: str
     tokens: tuple[str, ...]
     count: int | None
+    reasoned: bool = False  # part of what was generated is not shown
 
     @property
     def piece(self) -> str | None:
@@ -42,15 +43,17 @@ class Said:
     def tells(self) -> bool:
         """Whether there is more than one place to look at, in characters that are whole."""
         places = len(self.tokens) if self.tokens else self.count if self.count is not None else len(self.text)
-        return places > 1 and bool(self.text) and "\ufffd" not in self.text
+        whole = places > 1 and bool(self.text) and "\ufffd" not in self.text
+        return whole and not (self.reasoned and self.piece is None)
 
 
 def said(x: Exchange, found: Choice, terms: Terms) -> Said:
     """What a choice consists of."""
     asked = terms.asked(x)
-    count = counted(x, "completion_tokens") if asked.choices == 1 and asked.best_of == 1 else None
+    told = asked.choices == 1 and asked.best_of == 1 and not found.reasoned
+    count = counted(x, "completion_tokens") if told else None
     tokens = strings(found.logprobs or {}) if not asked.echo else None
-    return Said(generated(asked, found) or "", tuple(tokens or ()), count)
+    return Said(generated(asked, found) or "", tuple(tokens or ()), count, found.reasoned)
 
 
 def biased(x: Exchange, value: float) -> set[str]:

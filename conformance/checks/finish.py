@@ -6,7 +6,7 @@ from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.usage_counts import counted
 from conformance.examples import choice, completion, example, logprobs, plain, stream, usage
 from conformance.exchange import Choice, Exchange
-from conformance.model import Held, Violation
+from conformance.model import Held, Observation, Violation
 from conformance.strictjson import MISSING
 
 OPEN = completion(choice(" 4", finish=None))
@@ -161,6 +161,7 @@ def _visible(one: Choice, limit: int, spent: bool) -> int:
     good=lambda: (
         *example(plain(completion(choice(FOUR[0], logprobs=logprobs(FOUR[1]))), SCORED)),
         *example(plain(completion(choice(" a b", finish="stop", logprobs=logprobs([" a", " b"]))), SCORED)),
+        *example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]), reasoning="Well …")), SCORED)),
     ),
     bad=lambda: (
         *example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]))), SCORED)),
@@ -186,7 +187,9 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
     may_stop = bool(asked.stops) or asked.get("response_format") is not None
     for one in x.choices.values():
         at = one.parts[-1].at
-        if one.finish_reason == reason:
+        if one.reasoned:
+            yield Observation("reasoning", "its tokens count, and are not listed", at)
+        elif one.finish_reason == reason:
             tokens = len((one.logprobs or {}).get("tokens", ()))
             if tokens:
                 seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"

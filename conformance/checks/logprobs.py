@@ -10,12 +10,13 @@ from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, logprobs, plain, stream
 from conformance.exchange import Choice, Exchange
-from conformance.model import Held, Violation
+from conformance.model import Finding, Held, Violation
 from conformance.strictjson import MISSING
 
 LISTS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
 HUGE = 2**1000
 TOKENS = (" 4", ",", " 5")
+CHAT = {"content": [{"token": token, "logprob": -0.1} for token in TOKENS]}
 SCORED = {"logprobs": 1}
 ECHOED = {"logprobs": 1, "echo": True, "prompt": "1, 2,"}
 
@@ -48,6 +49,11 @@ def scored(x: Exchange) -> Iterator[tuple[Choice, Mapping[str, list[Any]]]]:
             yield found, found.logprobs
 
 
+def entries(lists: Mapping[str, list[Any]]) -> list[Any]:
+    """One entry for each token, in the lists of text completions or in the one list of chat completions."""
+    return lists.get("tokens") or lists.get("content") or []
+
+
 def strings(lists: Mapping[str, list[Any]], name: str = "tokens") -> list[str] | None:
     """A list of the log probabilities, where all of it is strings and there are any."""
     found = lists.get(name, [])
@@ -72,14 +78,15 @@ def example_of(asked: Mapping[str, Any], text: str = " 4, 5", **lists: Any) -> E
     "logprobs",
     Scope.SUCCESS,
     due=asks_for_alternatives,
-    good=lambda: example(example_of(SCORED)),
+    good=lambda: example(example_of(SCORED)) + example(plain(completion(choice(logprobs=CHAT)), SCORED), shape="free"),
     bad=lambda: (
         example(plain(completion(choice()), SCORED))
-        + example(plain(completion(choice(logprobs={"content": [{"token": " 4", "logprob": -0.1}]})), SCORED))
+        + example(plain(completion(choice(logprobs=CHAT)), SCORED))
+        + example(plain(completion(choice(logprobs={"content": [" 4", ",", " 5"]})), SCORED), shape="free")
     ),
 )
 def logprobs_are_returned(x: Exchange, terms: Terms) -> Findings:
-    """A request for log probabilities gets them for every choice, in the lists of text completions.
+    """A request for log probabilities gets them for every choice, in the lists of text completions if any are promised.
 
     Evaluation tools score texts by these lists; a null makes them crash, or report chance as a result.
 
@@ -95,11 +102,20 @@ def logprobs_are_returned(x: Exchange, terms: Terms) -> Findings:
         if lists is None:
             yield Violation("logprobs is null in every part; expected an object, as asked for", found.at)
             continue
+        if terms.get("shape") == "free" and not lists.get("tokens") and lists.get("content"):
+            yield _as_in_chat(lists["content"][terms.asked(x).echo :], found.at)
+            continue
         absent = [name for name in wanted if not lists.get(name)]
         empty = not found.text and not any(lists.values())
         shape = " (the shape of chat completions)" if "content" in lists else ""
         observed = f"logprobs has {show(sorted(lists))}{shape} without {show(absent)}"
         yield expect(not absent or empty, observed, "these lists, with an entry for each token", found.at)
+
+
+def _as_in_chat(content: list[Any], at: str) -> Finding:
+    """Whether a list of objects, a shape that some documents leave free, scores each token."""
+    odd = next((one for one in content if not isinstance(one, Mapping) or not is_number(one.get("logprob"))), None)
+    return expect(odd is None, f"an entry of content is {show(odd)}", "a token with its logprob", at)
 
 
 @check(
@@ -119,7 +135,7 @@ def logprobs_are_not_unasked(x: Exchange, terms: Terms) -> Findings:
     if not asks_for_none(terms.asked(x), terms):
         return
     for found in judged(x):
-        tokens = (found.logprobs or {}).get("tokens", [])
+        tokens = entries(found.logprobs or {})
         yield expect(not tokens, f"logprobs holds {len(tokens)} tokens that nobody asked for", "null", found.at)
 
 
@@ -178,14 +194,15 @@ def zero_logprobs_means_sampled_only(x: Exchange, terms: Terms) -> Findings:
         return
     for found in judged(x):
         lists = found.logprobs
-        scored = bool(lists and lists.get("tokens"))
+        scored = bool(lists and entries(lists))
         if not found.text and not scored:
             continue  # nothing was sampled; empty lists say the same as none
         if not lists or not scored:
             yield Violation("logprobs is empty; expected the sampled tokens with their log probabilities", found.at)
             continue
-        tokens = lists["tokens"]
-        more = [top for top in lists.get("top_logprobs", []) if isinstance(top, Mapping) and len(top) > 1]
+        tokens = entries(lists)
+        tops = [one.get("top_logprobs") if isinstance(one, Mapping) else None for one in lists.get("content", [])]
+        more = [top for top in lists.get("top_logprobs", tops) if isinstance(top, (Mapping, list)) and len(top) > 1]
         yield expect(
             not more,
             f"{len(more)} of {len(tokens)} positions list alternatives, such as {show(more[0] if more else None)}",

@@ -13,6 +13,7 @@ from conformance.checks.logprobs import (
     SCORED,
     TOKENS,
     asks_for_logprobs,
+    entries,
     example_of,
     is_number,
     scored,
@@ -20,7 +21,7 @@ from conformance.checks.logprobs import (
 )
 from conformance.examples import choice, completion, example, logprobs, plain, usage
 from conformance.exchange import Choice, Exchange
-from conformance.model import Held, Violation
+from conformance.model import Held, Unclear, Violation
 from conformance.texts import echoed, is_plain, is_special, is_text, lengths, spells
 
 AROUND = 1  # a token that opens or ends a text may be counted and not listed, or listed and not counted
@@ -71,6 +72,9 @@ def tokens_join_to_text(x: Exchange, terms: Terms) -> Findings:
         echo = echo_of(asked, found)
         if echo and spells(tokens, found.text[len(echo) :], more=more):
             continue  # the prompt is not covered at all: that is logprobs_cover_echo's
+        if found.reasoned:
+            yield Unclear("tokens of reasoning may be listed, and are no part of the text")
+            continue
         yield Violation(f"the tokens join to {show(''.join(tokens))}; expected the text {show(found.text)}", found.at)
 
 
@@ -165,7 +169,8 @@ def logprobs_cover_echo(x: Exchange, terms: Terms) -> Findings:
                 told = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
                 yield expect(spells(tokens, echo, more=True), told, f"those of the prompt, {show(echo)}", found.at)
             continue
-        least = len(prompt) + (asked.max_tokens or 0 if found.finish_reason == terms.length else 0)
+        shown = found.finish_reason == terms.length and not found.reasoned
+        least = len(prompt) + (asked.max_tokens or 0 if shown else 0)
         yield expect(len(tokens) >= least, f"{len(tokens)} tokens are listed", f"the {len(prompt)} of the prompt first")
 
 
@@ -175,8 +180,11 @@ def logprobs_cover_echo(x: Exchange, terms: Terms) -> Findings:
     due=lambda asked, terms: (
         asks_for_logprobs(asked, terms) and asked.best_of == asked.n and (asked.include_usage or not asked.stream)
     ),
-    good=lambda: example(
-        plain(completion(choice(" 4, 5", logprobs=logprobs(TOKENS)), usage=usage(completion=3)), SCORED)
+    good=lambda: (
+        example(plain(completion(choice(" 4, 5", logprobs=logprobs(TOKENS)), usage=usage(completion=3)), SCORED))
+        + example(
+            plain(completion(choice(logprobs=logprobs(TOKENS), reasoning="Well"), usage=usage(completion=9)), SCORED)
+        )
     ),
     bad=lambda: example(
         plain(completion(choice(" 4, 5", logprobs=logprobs(TOKENS)), usage=usage(completion=4)), SCORED)
@@ -197,7 +205,10 @@ def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
     complete = len(found) == asked.choices == len(x.choices)
     if told is None or not complete or asked.best_of > asked.n or (asked.echo and prompt is None):
         return
-    listed = sum(len(lists.get("tokens", [])) for _, lists in found)
+    if any(choice.reasoned for choice, _ in found):
+        yield Unclear("tokens of reasoning count, and need not be listed")
+        return
+    listed = sum(len(entries(lists)) for _, lists in found)
     if told and not listed:
         return  # none are there at all: that is logprobs_are_returned's
     if asked.echo and listed <= told + AROUND * len(found) < told + asked.n * (prompt or 0):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
-from conformance.checks.logprobs import judged
+from conformance.checks.logprobs import judged, strings
 from conformance.checks.logprobs_text import prompt_of
-from conformance.examples import choice, completion, example, plain, stream
+from conformance.examples import choice, completion, example, logprobs, plain, stream
 from conformance.exchange import Choice, Exchange
-from conformance.model import Held, Violation
+from conformance.model import Finding, Held, Unclear, Violation
 from conformance.texts import echoed, ends_inside_a_token
 
 STOP = {"stop": ["DE", "HI"], "prompt": "ABC"}
@@ -28,6 +28,26 @@ def generated(asked: Asked, found: Choice) -> str | None:
     return None if length is None else found.text[length:]
 
 
+def _rest_of_token(found: Choice, rest: str) -> Finding | None:
+    """What it comes to that this follows a stop sequence: the token that completed it may go on; None where it cannot.
+
+    Listed tokens tell. Without them a piece of a word is the rest of a token, and a whole word may be.
+    """
+    tokens = [token for token in strings(found.logprobs or {}) or () if token]
+    if tokens and "".join(tokens) == found.text:
+        return Held(found.at) if len(rest) < len(tokens[-1]) else None
+    if ends_inside_a_token(rest):
+        return Held(found.at)
+    word = f"{show(rest)} follows the stop sequence, and may belong to the token that completed it"
+    return Unclear(word) if ends_inside_a_token(rest.strip()) else None
+
+
+def _in_one_token(*tokens: str) -> Exchange:
+    """A text that was stopped, with its tokens."""
+    lists = logprobs(tokens)
+    return plain(completion(choice("".join(tokens), finish="stop", logprobs=lists)), {**STOP, "logprobs": 1})
+
+
 @check(
     "stop",
     Scope.SUCCESS,
@@ -36,10 +56,12 @@ def generated(asked: Asked, found: Choice) -> str | None:
         example(plain(completion(choice(" ", finish="stop")), STOP), text="excluded")
         + example(plain(completion(choice(" DE", finish="stop")), STOP), text="included")
         + example(plain(completion(choice(" DEF", finish="stop")), STOP), text="either")
+        + example(_in_one_token("A", " D", "E to "), text="included")
     ),
     bad=lambda: (
         example(plain(completion(choice(" DEFGHI")), STOP), text="excluded")
         + example(stream(completion(choice(" DE", finish=None)), completion(choice("FG J")), asked=STOP), text="either")
+        + example(_in_one_token(" D", "E", "F"), text="included")
     ),
 )
 def stop_text_is_as_promised(x: Exchange, terms: Terms) -> Findings:
@@ -65,8 +87,10 @@ def stop_text_is_as_promised(x: Exchange, terms: Terms) -> Findings:
         if rule == "excluded":
             told = f"the text holds the stop sequence {show(stop)}: {show(text)}"
             yield Violation(f"{told}; expected it to end before", found.at)
-        elif end == len(text) or (found.finish_reason == terms.stop and ends_inside_a_token(text[end:])):
+        elif end == len(text):
             yield Held(found.at)
+        elif found.finish_reason == terms.stop and (kept := _rest_of_token(found, text[end:])) is not None:
+            yield kept
         else:
             told = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"
             yield Violation(f"{told}; expected the text to end there", found.at)

@@ -32,20 +32,21 @@ ODDITIES: dict[str, Oddity] = {}
 def oddity(stage: Stage, fits: Callable[[Contract], bool] | None = None) -> Callable[[Change], Change]:
     """Enter a legal alteration of a reply under its function's name, its docstring saying what is odd."""
 
-    def enter(change: Change) -> Change:
+    def entered(change: Change) -> Change:
         says = " ".join((change.__doc__ or "").split())
-        _enter(Oddity(change.__name__, says, alterations=(Alteration(change.__name__, stage, change),), fits=fits))
+        enter(Oddity(change.__name__, says, alterations=(Alteration(change.__name__, stage, change),), fits=fits))
         return change
 
-    return enter
+    return entered
 
 
 def habit(name: str, says: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> None:
     """Enter a legal habit: other settings, or another model."""
-    _enter(Oddity(name, says, settings, model or {}))
+    enter(Oddity(name, says, settings, model or {}))
 
 
-def _enter(found: Oddity) -> None:
+def enter(found: Oddity) -> None:
+    """Enter an oddity under its name."""
     if found.name in ODDITIES:
         raise ValueError(f"two oddities are called {found.name}")
     ODDITIES[found.name] = found
