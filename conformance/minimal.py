@@ -15,7 +15,8 @@ from conformance.budget import reported
 from conformance.catalogue import Scope, load
 from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge
-from conformance.model import BROKEN, Contract, Ending, Membership, RequestCase, Requirement, Verdict
+from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, RequestCase, Requirement, Verdict
+from conformance.strictjson import MISSING
 
 SHRINK: Final = "shrink"
 """The origin of requests that were made smaller."""
@@ -47,7 +48,12 @@ def shrinkable(requirement: Requirement) -> bool:
 def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
     """The smallest request that evidence names; one that can be shown again at leisure, where there is any."""
     found = [exchanges[one.case] for one in verdict.evidence if one.case in exchanges]
-    return min(found, key=lambda x: (not fits(x), size(x.case)), default=None)
+    return min(found, key=lambda x: (not fits(x), *readable_first(x.case)), default=None)
+
+
+def readable_first(case: RequestCase) -> tuple[bool, tuple[int, int]]:
+    """The order in which requests are shown: what is no JSON proves less, and comes last; then the small ones first."""
+    return case.body is MISSING, size(case)
 
 
 def fits(x: Exchange) -> bool:
@@ -84,16 +90,34 @@ def controls(original: Exchange, requirement: Requirement, exchanges: Iterable[E
 
 def shows(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> bool:
     """Whether a reply shows the failure as well; one that would, if it came again, does."""
+    found = _alone(requirement, x, beside, contract)
+    return found is not None and (found.outcome in BROKEN or bool(found.repeat))
+
+
+def _alone(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> Verdict | None:
+    """The verdict on one reply, beside its controls where it needs any; None where it needs them and has none."""
     check = load()[requirement.check]
     if check.scope is Scope.GROUP:
         if not beside:
-            return False
+            return None
         group = check.group, f"{requirement.id} smaller"
         members = [*(_as(one, *group, "control") for one in beside), _as(x, *group, "probe")]
     else:
         members = [x]
-    found = judge(requirement, Traffic(members), contract)
-    return found.outcome in BROKEN or bool(found.repeat)
+    return judge(requirement, Traffic(members), contract)
+
+
+def seen(contract: Contract, verdict: Verdict, case: str, exchanges: Mapping[str, Exchange]) -> Evidence | None:
+    """What the smallest request showed: other words, perhaps, than those of the request that it was made of."""
+    told = next((one for one in verdict.evidence if one.case == case), None)
+    first, x = blamed(verdict, exchanges), exchanges.get(case)
+    if told or first is None or x is None:
+        return told
+    row = verdict.requirement
+    found = _alone(row, x, controls(first, row, exchanges.values()), contract)
+    if found is None or not (found.evidence or found.repeat):
+        return None
+    return replace(found.evidence[0], case=case) if found.evidence else Evidence(case, "", found.reason)
 
 
 def _as(x: Exchange, kind: str, key: str, role: str) -> Exchange:
@@ -159,6 +183,6 @@ def _holds(case: RequestCase, members: Mapping[str, Any]) -> bool:
 
 
 __all__ = [
-    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "probed", "shows", "shrinkable", "size", "slow", "smallest",
-    "traffic",
+    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "probed", "readable_first", "seen", "shows", "shrinkable",
+    "size", "slow", "smallest", "traffic",
 ]  # fmt: skip

@@ -104,6 +104,15 @@ def test_the_python_snippet_calls_the_client_with_the_same_body():
     assert dumps({key: seen[key] for key in case.body}) == case.content.decode()
 
 
+def test_the_python_snippet_works_where_no_key_is_set():
+    given = {}
+    environment = type("os", (), {"environ": {}})
+    snippet = python(ex.case(b'{"model":"m"}'), "http://127.0.0.1:9/v1")
+    client = next(line for line in snippet.splitlines() if line.startswith("client = "))
+    exec(client, {"OpenAI": lambda **more: given.update(more), "os": environment})
+    assert given["api_key"] == "none"
+
+
 def test_the_python_snippet_goes_below_the_typed_method_where_that_demands_more():
     snippet = python(ex.case(b'{"model":"m"}'), "http://127.0.0.1:9/v1")
     assert 'client.post("/completions", cast_to=object, body={"model": "m"})' in snippet

@@ -2,14 +2,16 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import fake_runs
 import jsonschema
 import pytest
 
 from conformance import examples as ex
+from conformance.minimal import blamed
 from conformance.model import Evidence
-from conformance.report import results
+from conformance.report import page, results, terminal
 
 
 def valid(document):
@@ -96,6 +98,37 @@ def test_evidence_begins_with_the_smallest_request():
     run = fake_runs.run(fake_runs.broken(evidence=found, violations=3), exchanges=[wide, narrow])
     row = results.document(run)["requirements"][0]
     assert [one["case"] for one in row["evidence"]] == ["narrow", "wide", "absent"]
+
+
+def test_evidence_that_is_no_json_comes_after_what_is():
+    nan = ex.error(status=500, asked=b'{"temperature":NaN}', id="nan")
+    wide = ex.error(status=500, asked={"temperature": 10.0**300, "n": 2}, id="wide")
+    found = tuple(Evidence(name, "", f"message of {name}") for name in ("nan", "wide"))
+    verdict = fake_runs.broken(evidence=found, violations=2)
+    row = results.document(fake_runs.run(verdict, exchanges=[nan, wide]))["requirements"][0]
+    assert [one["case"] for one in row["evidence"]] == ["wide", "nan"]
+    hostile = replace(wide, case=replace(wide.case, hostile=True))
+    assert blamed(verdict, {"nan": nan, "wide": hostile}) is hostile
+
+
+def test_what_is_observed_is_what_the_smallest_request_shows():
+    wide, least = (
+        ex.plain(ex.completion(ex.choice(), usage=ex.usage(4, 4, total)), {"n": total}, id=f"x/{total}", origin=origin)
+        for total, origin in ((11, "grid"), (9, "shrink"))
+    )
+    evidence = (Evidence("x/11", "body /usage", "total_tokens is 11; expected 4 + 4"),)
+    verdict = fake_runs.broken(evidence=evidence, violations=1)
+    verdict = replace(verdict, requirement=fake_runs.requirement("usage.total.adds-up", check="usage_adds_up"))
+    made = fake_runs.run(verdict, exchanges=[wide, least], smallest={"usage.total.adds-up": "x/9"})
+    document = results.document(made)
+    valid(document)
+    told = document["requirements"][0]["smallest"]
+    assert (told["at"], told["message"]) == ("body /usage", "total_tokens is 9; expected 4 + 4")
+    lines = next(terminal.blocks(document)).splitlines()
+    assert any(line.startswith("  observed  x/9, body /usage: total_tokens is 9;") for line in lines)
+    assert any(line.startswith("  curl") and '"n":9' in line for line in lines)
+    assert "total_tokens is 9" in page.render(document)
+    assert "total_tokens is 11" in page.render(document)
 
 
 def test_the_smallest_request_of_a_failure_is_ready_to_be_pasted():

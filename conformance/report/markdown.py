@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.report.replay import one_line
-from conformance.report.standing import OUTCOMES, Row, broken, by_area, count, headline, plural, scored, urgency
+from conformance.report.standing import (
+    OUTCOMES,
+    Row,
+    broken,
+    by_area,
+    count,
+    headline,
+    observed,
+    plural,
+    scored,
+    urgency,
+)
 from conformance.report.text import visible
 
 MOST_ROWS: Final = 40
@@ -96,7 +107,8 @@ def _areas(rows: Sequence[Row]) -> Iterator[str]:
 def _broken(row: Row) -> tuple[str, str, str]:
     waived = f", waived until {row['waiver']['expires']}" if row["waiver"] else ""
     waived += "" if scored(row) else ", not scored"
-    said = row["evidence"][0]["message"] if row["evidence"] else row["reason"]
+    first = observed(row)
+    said = first["message"] if first else row["reason"]
     return row["outcome"], f"{plain(row['id'])} ({row['level']}{waived})", code(said)
 
 

@@ -24,6 +24,7 @@ from conformance.report.standing import (
     by_area,
     count,
     headline,
+    observed,
     plural,
     scored,
     urgency,
@@ -73,6 +74,7 @@ def environment() -> Environment:
         "again": again,
         "examined": _examined,
         "event_of": event_of,
+        "observed": observed,
         "pre": pre,
     }
     return env

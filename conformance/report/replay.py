@@ -98,7 +98,7 @@ def python(case: RequestCase, base_url: str) -> str:
         return ""
 
 
-_KEYS: Final = {Credential.KEY: f'os.environ["{KEY}"]', Credential.WRONG: repr(WRONG)}
+_KEYS: Final = {Credential.KEY: f'os.environ.get("{KEY}", "none")', Credential.WRONG: repr(WRONG)}
 
 
 def _call(body: Mapping[str, Any]) -> str:

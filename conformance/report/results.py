@@ -14,20 +14,21 @@ from jsonschema.exceptions import best_match
 
 from conformance import __version__
 from conformance.catalogue import load
-from conformance.minimal import size
+from conformance.minimal import readable_first, seen
 from conformance.proven import mutation_score
 from conformance.report.replay import curl, python
 from conformance.report.standing import VERDICTS, exit_code, index, score
 from conformance.waivers import Waiver, apply, today
 
 if TYPE_CHECKING:
-    from conformance.model import RequestCase, Verdict
+    from conformance.exchange import Exchange
+    from conformance.model import Evidence, RequestCase, Verdict
     from conformance.runner import Run
 
 SCHEMA: Final = "conformance-results/1"
 ADDED: Final = "added later"
-LAST: Final = (1 << 30, 0)
-"""The size of a request that is not at hand: evidence begins with the smallest."""
+LAST: Final = (True, (1 << 30, 0))
+"""The place of a request that is not at hand: evidence begins with the smallest."""
 
 
 def schema() -> dict[str, Any]:
@@ -43,7 +44,7 @@ def document(
 
     Waivers hold or have expired on `day`, which is today.
     """
-    cases = {x.case.id: x.case for x in run.exchanges}
+    exchanges = {x.case.id: x for x in run.exchanges}
     contract = run.contract
     target = {
         "name": run.target.name,
@@ -51,7 +52,7 @@ def document(
         "path": contract.path,
         "model": run.target.model,
     }
-    judged = [_row(verdict, target, cases, run.smallest) for verdict in run.verdicts]
+    judged = [_row(verdict, target, exchanges, run) for verdict in run.verdicts]
     rows, faults = apply(judged, waivers, run.target.name, day or today())
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
     return {
@@ -82,10 +83,10 @@ def document(
     }
 
 
-def _row(
-    verdict: Verdict, target: Mapping[str, Any], cases: Mapping[str, RequestCase], smallest: Mapping[str, str]
-) -> dict[str, Any]:
+def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Exchange], run: Run) -> dict[str, Any]:
     requirement = verdict.requirement
+    cases = {one.case: exchanges[one.case].case for one in verdict.evidence if one.case in exchanges}
+    least = run.smallest.get(requirement.id, "")
     check = load().get(requirement.check)
     return {
         "id": requirement.id,
@@ -112,19 +113,22 @@ def _row(
                 "message": one.message,
                 "curl": curl(cases[one.case], address(target, cases[one.case])) if one.case in cases else "",
             }
-            for one in sorted(verdict.evidence, key=lambda one: size(cases[one.case]) if one.case in cases else LAST)
+            for one in sorted(
+                verdict.evidence, key=lambda one: readable_first(cases[one.case]) if one.case in cases else LAST
+            )
         ],
-        "smallest": _smallest(cases.get(smallest.get(requirement.id, "")), target),
+        "smallest": None
+        if least not in exchanges
+        else _smallest(exchanges[least].case, target, seen(run.contract, verdict, least, exchanges)),
         "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
     }
 
 
-def _smallest(case: RequestCase | None, target: Mapping[str, Any]) -> dict[str, str] | None:
-    """The request to begin with, ready to be pasted."""
-    if case is None:
-        return None
+def _smallest(case: RequestCase, target: Mapping[str, Any], told: Evidence | None) -> dict[str, str]:
+    """The request to begin with, ready to be pasted, and what it showed."""
     url = address(target, case)
-    return {"case": case.id, "curl": curl(case, url), "python": python(case, url.removesuffix("/completions"))}
+    pasted = {"curl": curl(case, url), "python": python(case, url.removesuffix("/completions"))}
+    return {"case": case.id, **pasted, **({"at": told.at, "message": told.message} if told else {})}
 
 
 def address(target: Mapping[str, Any], case: RequestCase) -> str:

@@ -26,6 +26,12 @@ _VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
 _CONFORMING: Final = frozenset({"fail", "flaky", "warn"})
 
 
+def observed(row: Row) -> Mapping[str, Any] | None:
+    """The occurrence to begin with: what the request that is to be pasted showed; else the first that is told."""
+    least = row.get("smallest")
+    return least if least and "message" in least else next(iter(row["evidence"]), None)
+
+
 def scored(row: Row) -> bool:
     """Whether this row counts: it was in force on the date that the run was asked to judge by."""
     return not row.get("not_scored")

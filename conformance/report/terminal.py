@@ -14,6 +14,7 @@ from conformance.report.standing import (
     broken,
     count,
     headline,
+    observed,
     plural,
     scored,
     urgency,
@@ -31,8 +32,8 @@ def block(row: Row, results: Mapping[str, Any]) -> str:
     provider = results["provider"]
     lines = [f"{head} {visible(results['target']['name'])} {row['id']} ({row['level']})"]
     lines += _field("promised", f"{row['promise']}  [{place(row, provider)}]")
-    if row["evidence"]:
-        first = row["evidence"][0]
+    first = observed(row)
+    if first:
         where = f"{first['case']}, {first['at']}: " if first["at"] else f"{first['case']}: "
         lines += _field("observed", visible(where + first["message"]))
         broke = f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}"
