@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.limits import top
+from conformance.limits import plainly, top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import USAGE, shown, streaming
@@ -147,7 +147,7 @@ def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[La
 
 
 def _outside(scene: Scene, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
-    found = [(f"{value:g}", shaped(limit.parameter, value)) for value in beyond(scene, limit, keyword)]
+    found = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(scene, limit, keyword)]
     yield from found[:1]
     if not limit.parameter.endswith("[]"):
         high = keyword == "maximum"

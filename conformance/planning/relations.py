@@ -30,6 +30,7 @@ from conformance.planning.dimensions import (
 )
 from conformance.planning.scene import LONG, MANY, PAIR, PROMPT, Scene, part
 from conformance.planning.values import specimens
+from conformance.strictjson import dumps
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000
@@ -230,9 +231,12 @@ def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
         inert["x_unknown_field"] = "ignored"
     for key, value in inert.items():
         if (scene.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
-            patch = {**setting, key: value, **_way(scene, key, setting)}
+            ground = (
+                {**rich(scene), "max_tokens": LONG, **setting} if key == "stop" and scene.has("max_tokens") else setting
+            )
+            patch = {**ground, key: value, **_way(scene, key, setting)}
             rank = 3 if key == "stop" else 4
-            yield from _two(scene, "never", f"{key} {name}", ("without", "with"), setting, patch, rank=rank)
+            yield from _two(scene, "never", f"{key} {name}", ("without", "with"), ground, patch, rank=rank)
 
 
 def _logprobs(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -261,12 +265,15 @@ def _echo(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 
 def _narrow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+    # in long texts at a high temperature chance would have its way
+    hot = scene.number("temperature", 2, 1.9, 1.5, 1) if scene.has("temperature") else None
+    ground = {**rich(scene), **setting, **({"max_tokens": LONG} if scene.has("max_tokens") else {})}
     for parameter, values in (("top_p", (0.001, 0.01)), ("top_k", (1,)), ("min_p", (1,))):
         # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
-        found = scene.number(parameter, *values) if scene.has(parameter, "temperature") else None
+        found = scene.number(parameter, *values) if scene.has(parameter) and hot is not None else None
         if found is not None and found in values:
-            narrow = {**setting, "temperature": 1, parameter: found, **_way(scene, parameter, setting)}
-            yield from _two(scene, "narrow", f"{parameter} {name}", ("greedy", "narrow"), setting, narrow)
+            narrow = {**ground, "temperature": hot, parameter: found, **_way(scene, parameter, setting)}
+            yield from _two(scene, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
 
 
 def _suffix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
@@ -292,12 +299,13 @@ def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
 
 
 def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    """Each format plain and streamed; in `gate` the first of them streamed, the others plain."""
+    """Each format plain and streamed; in `gate` the most demanding of them streamed, the others plain."""
     if not scene.has("response_format"):
         return
     place = 0
     limit = {"max_tokens": MANY} if scene.has("max_tokens") else {}
-    for one in specimens(scene.contract, "response_format"):
+    found = specimens(scene.contract, "response_format")
+    for one in found if scene.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
         patch = {**setting, **one.patch, **limit}
         if wanted not in {"json_object", "json_schema"} or not _fine(scene, patch):
