@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.limits import top
+from conformance.limits import plainly, top
 from conformance.model import Combination, Edge, Layer, Level, Limit, Parameter, Requirement, Source, Validity, _types
 from conformance.schema import allows_null, branches
 from conformance.strictjson import MISSING
@@ -188,7 +188,7 @@ def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
         name = limit.parameter.removesuffix("[]") if counts else limit.parameter
         what = f"the number of items in `{name}`" if counts else f"`{name}`"
         params = {"parameter": limit.parameter, "keyword": word, "value": bound}
-        promise = f"{what[:1].upper()}{what[1:]} {how} {bound:g} is refused."
+        promise = f"{what[:1].upper()}{what[1:]} {how} {plainly(bound)} is refused."
         identity = f"request.{name}.{word}"
         yield Requirement(identity, "invalid_is_refused", limit.level, Layer.CONTRACT, promise, source, params=params)
 
@@ -202,7 +202,7 @@ def _edge_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
     ]
     if unclear:
         params = {"parameter": limit.parameter, "keyword": "edge", "values": unclear}
-        listed = " and ".join(f"{bound:g}" for bound in unclear)
+        listed = " and ".join(map(plainly, unclear))
         promise = f"Whether `{limit.parameter}` may be {listed} is left open."
         source = limit.source if limit.source.at else where
         identity = f"request.{limit.parameter}.edge"

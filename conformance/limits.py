@@ -9,6 +9,7 @@ from conformance.model import Edge, Level, Limit, Parameter, Source
 from conformance.schema import BOUNDS, COUNTS, branches
 
 INT64: Final = (-(2**63), 2**63 - 1)
+MEANT: Final = 1e21
 
 
 def gather(
@@ -28,6 +29,11 @@ def gather(
 def top(parameter: str) -> str:
     """The member that a limit's parameter belongs to: `stop` for `stop[]`."""
     return parameter.partition("[")[0].partition(".")[0]
+
+
+def plainly(value: float) -> str:
+    """A bound as people write it: whole numbers with all their digits, as far as those were meant."""
+    return str(int(value)) if abs(value) < MEANT and value == int(value) else f"{value:g}"
 
 
 def _stated(row: Mapping[str, Any]) -> Limit:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from conformance.contract import ContractError, folders, load, providers
+from conformance.limits import plainly
 from conformance.model import Edge, Layer, Level, Validity
 from conformance.schema import validity
 
@@ -103,6 +104,20 @@ def test_each_keyword_of_each_response_field_is_a_row_on_both_channels(folder):
     assert found["response.choices[].text.required"].params["due"] is True
     assert found["response.choices[].note.nullable"].level is Level.SHOULD
     assert found["chunk.choices[].text.type"].layer is Layer.ECOSYSTEM
+
+
+@pytest.mark.parametrize(
+    ("bound", "written"),
+    [(2**63 - 1, "9223372036854775807"), (-(2.0**63), "-9223372036854775808"), (20, "20"), (2.0, "2"), (0.5, "0.5"),
+     (1e308, "1e+308"), (-2, "-2"), (float("inf"), "inf")],
+)  # fmt: skip
+def test_a_bound_is_written_with_all_its_digits(bound, written):
+    assert plainly(bound) == written
+
+
+def test_the_largest_seed_is_not_rounded():
+    promises = [row.promise for row in load("openai").requirements if row.id == "request.seed.maximum"]
+    assert promises == ["`seed` above 9223372036854775807 is refused."]
 
 
 def test_bounds_of_the_schema_are_limits_with_their_edges(folder):
