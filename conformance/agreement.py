@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from conformance.catalogue import Terms, show
 from conformance.exchange import Exchange, Group
 from conformance.model import Ending, Finding, Held, Unclear, Validity, Violation
+from conformance.near_ties import near_tie
 from conformance.strictjson import MISSING
 
 ENOUGH: Final = 3
@@ -148,6 +149,8 @@ def compare(
         finding = weigh(first, second, noun, roles, at=f"choice {index}", case=last, same=same, drawn=exact)
         if drawn and not isinstance(finding, Held):
             finding = Unclear(f"{noun} differs, as it may where temperature is above 0")
+        elif not isinstance(finding, Held) and (tied := near_tie(sides, index, terms)):
+            finding = Unclear(f"{noun} differs, as it may where two tokens are nearly as likely: {tied}")
         yield finding
 
 

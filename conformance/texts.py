@@ -63,8 +63,8 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
     """The ways in which the tokens can be read, the literal one first."""
     readings = ["".join(tokens)]
     if any(_BYTES.search(token) or _BYTE.fullmatch(token) for token in tokens):
-        raw = b"".join(map(_raw, tokens))
-        readings += [raw.decode("utf-8", "replace"), raw.decode("utf-8", "ignore")]
+        joined = b"".join(map(raw, tokens))
+        readings += [joined.decode("utf-8", "replace"), joined.decode("utf-8", "ignore")]
     for reading in dict.fromkeys(readings):
         opening = _OPENING.match(reading)
         for start in {0, opening.end()} if opening else {0}:
@@ -72,7 +72,7 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
             yield reading[start:].removeprefix(" ")
 
 
-def _raw(token: str) -> bytes:
+def raw(token: str) -> bytes:
     """The bytes that a token stands for."""
     single, several = _BYTE.fullmatch(token), _BYTES.search(token)
     if single:

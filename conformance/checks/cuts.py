@@ -12,6 +12,7 @@ from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, plain
 from conformance.exchange import Group
 from conformance.model import Finding, Held, Unclear, Violation
+from conformance.near_ties import near_tie
 from conformance.texts import ends_inside_a_token
 
 ROLES: Final = ("without", "with")
@@ -148,7 +149,10 @@ def _doubted(group: Group, terms: Terms, cut: Cut, match: Match) -> Finding:
     texts = [generated(terms.asked(x), x.choices[index]) or "" for x in replies]
     texts = [expected if text in kept else text for text in texts]
     finding = weigh([expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case)
-    return Unclear("the cut came at the match in other replies") if isinstance(finding, Held) else finding
+    if isinstance(finding, Held):
+        return Unclear("the cut came at the match in other replies")
+    tied = near_tie([members(group, role) for role in ROLES], index, terms)
+    return Unclear(f"the texts differ where two tokens are nearly as likely: {tied}") if tied else finding
 
 
 @check(

@@ -21,13 +21,14 @@ from conformance.checks.logprobs import judged
 from conformance.examples import choice, completion, example, group, plain, stream, usage
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
+from conformance.near_ties import near_tie
 from conformance.texts import loops
 
 SEEDED = {"temperature": 1, "seed": 7}
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
 
 
-def repeats(group: Group, roles: Sequence[str], because: str) -> Findings:
+def repeats(group: Group, roles: Sequence[str], because: str, terms: Terms) -> Findings:
     """Whether the same request gives the same text, as best effort does: mostly."""
     problem = excuse(group, *roles)
     if problem:
@@ -44,11 +45,21 @@ def repeats(group: Group, roles: Sequence[str], because: str) -> Findings:
         yield Held()
     elif len(found) < 2 * ENOUGH:
         yield Unclear(f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True)
+    elif tied := _rounded([members(group, role) for role in roles], terms):
+        yield Unclear(f"texts differ where two tokens are nearly as likely: {tied}")
     elif times * AGREED > len(found):
         yield Unclear(f"the target is not deterministic: {times} of {len(found)} replies agree, {because}")
     else:
         told = f"{len(set(found))} different texts in {len(found)} replies, such as {observed} and {model}"
         yield Violation(f"{told}; expected one text, {because}")
+
+
+def _rounded(sides: Sequence[Sequence[Exchange]], terms: Terms) -> str:
+    """The near tie that explains why texts differ, in each of the choices that do."""
+    every = [texts(x) for side in sides for x in side]
+    apart = [index for index in every[0] if len({one.get(index) for one in every}) > 1]
+    ties = [near_tie(sides, index, terms) for index in apart]
+    return ties[0] if ties and all(ties) else ""
 
 
 @check(
@@ -76,7 +87,7 @@ def seed_repeats(group: Group, terms: Terms) -> Findings:
     """
     ways = [{terms.asked(x).stream for x in group.all(role)} for role in ("first", "second")]
     if ways[0] == ways[1]:
-        yield from repeats(group, ("first", "second"), "as the seed is the same")
+        yield from repeats(group, ("first", "second"), "as the seed is the same", terms)
     else:
         yield from compare(group, ("first", "second"), texts, "text with the same seed", terms, exact=True)
 
@@ -96,7 +107,7 @@ def greedy_repeats(group: Group, terms: Terms) -> Findings:
     Fix: take the likeliest token at temperature 0 instead of dividing by a small number.
     """
     if all(terms.asked(x).greedy for role in ("first", "second") for x in members(group, role)):
-        yield from repeats(group, ("first", "second"), "as temperature is 0")
+        yield from repeats(group, ("first", "second"), "as temperature is 0", terms)
     else:
         yield Unclear("temperature 0 is not asked for")
 

@@ -23,6 +23,7 @@ from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, group, plain, usage
 from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
+from conformance.near_ties import near_tie
 
 COLD = {"temperature": 0}
 
@@ -205,7 +206,14 @@ def choices_agree_when_greedy(group: Group, terms: Terms) -> Findings:
             yield Unclear("every text is empty, so there is nothing to compare")
             continue
         finding = weigh(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case, drawn=True)
-        yield finding if greedy or isinstance(finding, Held) else Unclear("texts may differ above temperature 0")
+        if isinstance(finding, Held):
+            yield finding
+        elif not greedy:
+            yield Unclear("texts may differ above temperature 0")
+        elif tied := near_tie([members(group, "many"), members(group, "one")], index, terms):
+            yield Unclear(f"texts differ where two tokens are nearly as likely: {tied}")
+        else:
+            yield finding
 
 
 def _same_prompt(x: Exchange, index: int, group: Group, terms: Terms) -> str | None:
