@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.exchange import Exchange
-from conformance.model import RequestCase, Validity
+from conformance.model import Membership, RequestCase, Validity
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, UNICODE, rich, streaming
 from conformance.planning.scene import LONG, PAIR, Scene, part
@@ -25,6 +25,8 @@ def foundations(scene: Scene) -> Iterator[Bundle]:
     if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
         for rank, setting in _cut_settings(scene):
             groups = [part("cut", f"{name} {setting[0]}", "without") for name in ("inside", "earliest")]
+            groups += [part("never", f"stop nearly {setting[0]}", "without")] if scene.full else []
+            groups += _taken(scene, setting[0], "control")
             cuts = [case for bundle in _cuts(scene, *setting, 1, ASSUMED) for case in bundle.cases]
             first = scene.case("relation", _long(scene, setting[1]), *groups)
             wave = "rows" if rich(scene) else "values"  # what combines values waits until each was tried
@@ -93,14 +95,21 @@ def _cuts(scene: Scene, name: str, patch: Patch, rank: int, text: str) -> Iterat
         # what might become a stop sequence is held back, and must come with all that belongs to it when it does not
         near = scene.body(patch, {"max_tokens": LONG, **scene.fitting("stop", [nearly(text)], nearly(text))}, streamed)
         if not scene.barred(near) and scene.validity_of(near) is not Validity.INVALID:
-            whole = scene.case("relation", body, part("never", f"stop nearly {name}", "without"))
             parted = scene.case("relation", near, part("never", f"stop nearly {name}", "with"))
-            yield Bundle("learned", rank + 1, (whole, parted))
+            yield Bundle("learned", rank + 1, (parted,))
     for label, forms, way in ways:
         bodies = (scene.body(patch, {"max_tokens": LONG, "stop": stop}, way) for stop in forms)
         allowed = (one for one in bodies if not scene.barred(one) and scene.validity_of(one) is not Validity.INVALID)
         if cut := next(allowed, None):
-            yield Bundle("learned", rank, (scene.case("cut", cut, part("cut", f"{label} {name}", "with")),))
+            sure = not way and scene.validity_of(cut) is Validity.VALID
+            taken = _taken(scene, name, "probe") if sure else []
+            yield Bundle("learned", rank, (scene.case("cut", cut, part("cut", f"{label} {name}", "with"), *taken),))
+
+
+def _taken(scene: Scene, name: str, role: str) -> list[Membership]:
+    """The part of a text and of its cut in showing that a stop sequence is taken, which no request tries alone."""
+    row = "request.stop.accepts"
+    return [part("accept", f"{row} cut {name}", role)] if row in scene.rows else []
 
 
 def nearly(text: str) -> str:
