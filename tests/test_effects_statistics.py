@@ -80,6 +80,55 @@ def test_equal_texts_at_the_wide_end_are_judged_by_their_own_probability():
     assert verdict("parameter_spreads_texts", SAME, SAME, None, {"temperature": 0.5}, lists=unsure) == [Unclear]
 
 
+def several(low, high, lists=None, **asked):
+    """Arms of requests with several choices each: for each request its texts."""
+
+    def replies(requests, role):
+        whole = [completion(*(choice(text, n, logprobs=lists) for n, text in enumerate(some))) for some in requests]
+        return [plain(one, {"n": 12, **asked}, id=f"{role}/{place}") for place, one in enumerate(whole)]
+
+    return group("arms", "x plain", low=replies(low, "low"), high=replies(high, "high"))
+
+
+def of(check, arms, **params):
+    return list(CHECKS[check].function(arms, Terms(contract(), params)))
+
+
+def test_copies_of_one_draw_are_one_draw():
+    copies = several([[" a"] * 12, [" b"] * 12], [[" c"] * 12] * 2, lists=logprobs([" c"], [-2.0]), top_p=0.001)
+    for narrow in ("low", "high"):
+        (found,) = of("parameter_spreads_texts", copies, narrow=narrow)
+        assert isinstance(found, Unclear), found
+    (found,) = of("penalty_reduces_repetition", several([[PROSE] * 12] * 2, [[LOOP] * 12] * 2))
+    assert isinstance(found, Unclear)
+
+
+def test_choices_that_differ_in_some_request_are_draws_in_all_of_them():
+    arms = several([SAME, SAME], [OTHERS, DIFFERENT])
+    assert [type(one) for one in of("parameter_spreads_texts", arms)] == [Held]
+    assert [type(one) for one in of("parameter_spreads_texts", arms, narrow="high")] == [Violation]
+    sure = several([SAME, SAME], [SAME] * 2, lists=logprobs([" 4"], [-9.0]))
+    assert [type(one) for one in of("parameter_spreads_texts", sure)] == [Violation]
+
+
+def test_a_narrow_end_that_differs_from_one_computation_to_the_next_is_no_spread():
+    arms = several([[" a"] * 12, [" b"] * 12], [OTHERS, DIFFERENT], top_p=0.001)
+    assert not any(isinstance(one, Violation) for one in of("parameter_spreads_texts", arms))
+
+
+@pytest.mark.parametrize(
+    ("arms", "case"),
+    [
+        (([SAME, DIFFERENT], [OTHERS, OTHERS]), "low/1"),
+        (([DIFFERENT, OTHERS], [SAME, SAME]), "low/0"),
+    ],
+)
+def test_the_request_of_the_end_that_misbehaves_is_named(arms, case):
+    (found,) = of("parameter_spreads_texts", several(*arms, top_p=0.001))
+    assert isinstance(found, Violation)
+    assert found.case == case
+
+
 def test_a_group_about_another_parameter_shows_nothing():
     assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="y") == []
     assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="x") == [Held]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import comb, exp, fsum
 from typing import Any, Final
 
@@ -69,8 +70,15 @@ def _speaks_of(group: Group, terms: Terms) -> bool:
     return bool(group.key.split(" ")[0] == terms.get("parameter", group.key.split(" ")[0]))
 
 
-def _all(replies: Sequence[Exchange]) -> list[str]:
-    return [text for x in replies for text in texts(x).values()]
+def _apart(replies: Iterable[Exchange]) -> bool:
+    """Whether choices of one request were seen to differ, so that each may be taken for a draw of its own."""
+    return any(len(set(texts(x).values())) > 1 for x in replies)
+
+
+def _all(replies: Sequence[Exchange], *, apart: bool) -> list[str]:
+    """The texts that were drawn: choices of a request that are all the same, perhaps copies, count as one draw."""
+    found = [list(texts(x).values()) for x in replies]
+    return [text for some in found for text in (some if apart or len(set(some)) > 1 else some[:1])]
 
 
 @check(
@@ -98,7 +106,8 @@ def parameter_spreads_texts(group: Group, terms: Terms) -> Findings:
         yield problem
         return
     arms = _arms(group, terms.get("narrow", "low"))
-    narrow, wide = map(_all, arms)
+    apart = _apart(chain(*arms))
+    narrow, wide = (_all(arm, apart=apart) for arm in arms)
     if not any(narrow + wide):
         yield Unclear("every text is empty, so there is nothing to compare")
         return
@@ -110,27 +119,37 @@ def parameter_spreads_texts(group: Group, terms: Terms) -> Findings:
         return
     if wrong <= RISK:
         told = f"{len(set(narrow))} of {len(narrow)} texts differ at the narrow end, {len(set(wide))} at the wide end"
-        yield Violation(f"{told} (chance {wrong:.0e}); expected fewer at the narrow end")
+        expected = "expected fewer at the narrow end"
+        yield Violation(f"{told} (chance {wrong:.0e}); {expected}", case=_most_varied(arms[0]).case.id)
         return
-    few = at_most(commonest(narrow)[1], len(narrow), AT_WORK)
+    firm = _all(arms[0], apart=False)  # what one computation shares may differ in the next, at the narrow end too
+    few = at_most(commonest(firm)[1], len(firm), AT_WORK)
     if few <= RISK and all(narrowed(terms.asked(x)) for x in arms[0]):
-        told = f"only {commonest(narrow)[1]} of {len(narrow)} texts agree at the narrow end"
-        yield Violation(f"{told} (chance {few:.0e} if 9 of 10 agree); expected one text")
+        told = f"only {commonest(firm)[1]} of {len(firm)} texts agree at the narrow end"
+        expected = "expected one text"
+        yield Violation(f"{told} (chance {few:.0e} if 9 of 10 agree); {expected}", case=_most_varied(arms[0]).case.id)
         return
-    same = _all_the_same(arms[1], terms) if len(set(wide)) == 1 else 1.0
+    same = _all_the_same(arms[1], terms, apart=apart) if len(set(wide)) == 1 else 1.0
     if same <= RISK:
         told = f"all {len(wide)} texts at the wide end are {show(wide[0])}"
-        yield Violation(f"{told} (chance {same:.0e} by their own log probabilities); expected different ones")
+        expected = "expected different ones"
+        yield Violation(
+            f"{told} (chance {same:.0e} by their own log probabilities); {expected}", case=arms[1][0].case.id
+        )
         return
     yield Unclear(f"{len(narrow)} and {len(wide)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
 
 
-def _all_the_same(replies: Sequence[Exchange], terms: Terms) -> float:
+def _most_varied(replies: Sequence[Exchange]) -> Exchange:
+    return max(replies, key=lambda x: len(set(texts(x).values())))
+
+
+def _all_the_same(replies: Sequence[Exchange], terms: Terms, *, apart: bool) -> float:
     """A bound on the chance of equal texts: above temperature 1 the likeliest text is no likelier than at 1."""
     chance = 1.0
     for x in replies:
         asked = terms.asked(x)
-        lists = [found.logprobs or {} for found in x.choices.values()]
+        lists = [found.logprobs or {} for found in x.choices.values()][: None if apart else 1]
         values = [value for one in lists for value in one.get("token_logprobs", []) if is_number(value)]
         whole = values and sum(len(one.get("tokens", [])) for one in lists) == len(values)
         if not whole or asked.echo or asked.number("temperature", 1) < 1 or max(values) > 0:
@@ -164,21 +183,29 @@ def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
         yield problem
         return
     arms = members(group, "low"), members(group, "high")
-    low, high = map(_all, arms)
+    apart = _apart(chain(*arms))
+    low, high = (_all(arm, apart=apart) for arm in arms)
     scores = [[repetition(text) for text in one] for one in (low, high)]
     right, wrong = rank_sum(scores[1], scores[0]), rank_sum(scores[0], scores[1])
-    greedy = all(terms.asked(x).greedy for arm in arms for x in arm)
-    settled = greedy and min(len(low), len(high)) >= ENOUGH and len(set(low)) == len(set(high)) == 1
+    settled = _settled(arms, terms)
     if right <= RISK or (settled and scores[1][0] < scores[0][0]):
         yield Held()
     elif wrong <= RISK:
         told = f"texts repeat {_share(scores[1])} of their words with the penalty, {_share(scores[0])} without"
-        yield Violation(f"{told} (chance {wrong:.0e}); expected fewer with it")
+        yield Violation(f"{told} (chance {wrong:.0e}); expected fewer with it", case=arms[1][0].case.id)
     elif settled and low[0] == high[0] and _is_without_effect(arms[0][0], arms[1][0], terms):
-        told = f"the text is {show(low[0])} at both ends of the penalty, each of {len(low) + len(high)} times"
-        yield Violation(f"{told}; expected less repetition at the upper end")
+        times = sum(len(x.choices) for arm in arms for x in arm)
+        told = f"the text is {show(low[0])} at both ends of the penalty, each of {times} times"
+        yield Violation(f"{told}; expected less repetition at the upper end", case=arms[1][0].case.id)
     else:
         yield Unclear(f"{len(low)} and {len(high)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
+
+
+def _settled(arms: Sequence[Sequence[Exchange]], terms: Terms) -> bool:
+    """Whether each arm has one text, as it must at temperature 0: choices need not be drawn apart for that."""
+    greedy = all(terms.asked(x).greedy for arm in arms for x in arm)
+    found = [[text for x in arm for text in texts(x).values()] for arm in arms]
+    return greedy and all(len(some) >= ENOUGH and len(set(some)) == 1 for some in found)
 
 
 def _is_without_effect(low: Exchange, high: Exchange, terms: Terms) -> bool:
