@@ -56,6 +56,9 @@ def echoed(text: str, prompt: str) -> int | None:
 
 def spells(tokens: Sequence[str], text: str, *, more: bool = False) -> bool:
     """Whether the tokens make up the text; with `more`, whether they make up at least the text and may go on."""
+    if REPLACEMENT in text and "" in tokens:
+        # what is no whole character is spelled as nothing by some, and as U+FFFD in the text
+        tokens = [token or REPLACEMENT for token in tokens]
     return any(_fits(joined, text, more) for joined in _joined(tokens))
 
 

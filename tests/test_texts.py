@@ -87,6 +87,12 @@ def test_tokens_may_go_on_behind_a_text_only_where_that_is_allowed():
     assert not spells([" 4"], " 4 STOP", more=True)
 
 
+def test_what_is_no_whole_character_may_be_spelled_as_nothing():
+    assert spells(["z", "", "", "\n"], "z\ufffd\ufffd\n")
+    assert not spells(["z", "", "\n"], "z\ufffd\ufffd\n"), "one token for each of them"
+    assert not spells(["z", "", "\n"], "z4\n")
+
+
 def test_a_replacement_character_stands_for_characters_beyond_ascii_only():
     assert covers("a \ufffd\ufffd b", f"a {CAT} b")
     assert covers("\ufffd" * 4, "猫" + CAT)
