@@ -300,6 +300,14 @@ class Exchange:
         return self.reports[-1].usage if self.reports else None
 
     @cached_property
+    def reasoned(self) -> bool:
+        """Whether tokens went into reasoning, as a choice or the usage says: they count, and need not be shown."""
+        details = (self.usage or {}).get("completion_tokens_details")
+        told = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
+        counted = isinstance(told, (int, float)) and told > 0
+        return counted or any(choice.reasoned for choice in self.choices.values())
+
+    @cached_property
     def error(self) -> Any:
         """The body of a refusal, or the first in-band error of a stream; MISSING where there is none."""
         for document in self.documents:

@@ -131,6 +131,12 @@ class TestReasoning:
         assert kinds("length_means_the_limit", x) == [Violation]
         assert kinds("logprobs_count_the_tokens", x) == [Violation]
 
+    def test_usage_may_be_all_that_tells_of_reasoning(self):
+        for tokens, kind in ((6, Unclear), (0, Violation), (None, Violation)):
+            told = usage(4, 9, completion_tokens_details={"reasoning_tokens": tokens})
+            x = plain(completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"])), usage=told), {"logprobs": 1})
+            assert kinds("logprobs_count_the_tokens", x) == [kind]
+
     def test_an_echo_of_token_ids_need_not_be_followed_by_what_is_not_shown(self):
         lists = logprobs(["a", "b"], [None, -1.0])
         asked = {"prompt": [7, 8], "echo": True, "logprobs": 1, "max_tokens": 3}

@@ -187,7 +187,7 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
     may_stop = bool(asked.stops) or asked.get("response_format") is not None
     for one in x.choices.values():
         at = one.parts[-1].at
-        if one.reasoned:
+        if x.reasoned:
             yield Observation("reasoning", "its tokens count, and are not listed", at)
         elif one.finish_reason == reason:
             tokens = len((one.logprobs or {}).get("tokens", ()))

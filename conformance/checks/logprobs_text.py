@@ -169,7 +169,7 @@ def logprobs_cover_echo(x: Exchange, terms: Terms) -> Findings:
                 told = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
                 yield expect(spells(tokens, echo, more=True), told, f"those of the prompt, {show(echo)}", found.at)
             continue
-        shown = found.finish_reason == terms.length and not found.reasoned
+        shown = found.finish_reason == terms.length and not x.reasoned
         least = len(prompt) + (asked.max_tokens or 0 if shown else 0)
         yield expect(len(tokens) >= least, f"{len(tokens)} tokens are listed", f"the {len(prompt)} of the prompt first")
 
@@ -205,7 +205,7 @@ def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
     complete = len(found) == asked.choices == len(x.choices)
     if told is None or not complete or asked.best_of > asked.n or (asked.echo and prompt is None):
         return
-    if any(choice.reasoned for choice, _ in found):
+    if x.reasoned:
         yield Unclear("tokens of reasoning count, and need not be listed")
         return
     listed = sum(len(entries(lists)) for _, lists in found)
