@@ -91,7 +91,8 @@ def _after(x: Exchange) -> str:
     """How much of the response was read; of what was too much the error tells, for not all of it is kept."""
     if x.status is None:
         return " before the first byte"
-    return "" if " bytes were read" in x.last.error else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
+    told = " bytes were read" in x.last.error or " bytes are kept" in x.last.error
+    return "" if told else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
 
 
 def _survives(group: Group, before: str, after: str, said: str) -> Findings:
