@@ -91,7 +91,8 @@ def weigh(
     scattered = drawn and not any(same(one, other) for one, other in combinations(second, 2))
     if apart and constant(first, same) and (scattered or constant(second, same)):
         again = "never the same" if scattered else f"{len(second)} and {len(first)} times alike"
-        return Violation(f"{told} ({again}); expected {shown_model} as in {roles[0]!r}", at, case)
+        message = f"{told} ({again}); expected {shown_model} as in {roles[0]!r}"
+        return Violation(message, at, case, steady=not scattered)
     return Unclear(f"the target is not deterministic: {noun} differs between replies to one request")
 
 

@@ -29,6 +29,7 @@ from conformance.model import (
     Violation,
 )
 from conformance.recall import Recall, packed
+from conformance.steadiness import excused, unsteady
 from conformance.strictjson import MISSING, dumps, named_twice
 
 MOST_EVIDENCE = 20
@@ -110,6 +111,11 @@ class Traffic:
                 for name, value in x.case.body.items():
                     found[name].add(dumps(value))
         return {name: frozenset(values) for name, values in found.items()}
+
+    @cached_property
+    def unsteady(self) -> frozenset[str]:
+        """The prompts that were answered in several ways."""
+        return unsteady(self.exchanges)
 
     @cached_property
     def by_scope(self) -> Mapping[Scope, tuple[Exchange, ...]]:
@@ -215,6 +221,8 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
                 tally.examined += found
                 tally.exchanges += found > 0
             else:
+                if isinstance(subject, Group) and traffic.unsteady:
+                    found = tuple(excused(one, subject, traffic.unsteady) for one in found)
                 tally.add(_cases(subject), found)
         outcome, reason, incomplete = _outcome(requirement, check, traffic, terms, tally)
     except Exception as error:  # noqa: BLE001 - a check must never raise: if one does, that is our fault and says so

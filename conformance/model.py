@@ -1,7 +1,4 @@
-"""The nouns: what a contract promises, what is asked of a target, and what is found.
-
-Standard library only, frozen, no behaviour beyond what a noun knows of itself.
-"""
+"""The nouns: what a contract promises, what is asked of a target, what is found. Frozen, standard library only."""
 
 from __future__ import annotations
 
@@ -340,12 +337,14 @@ class Violation:
     """An occurrence that breaks the promise: what was observed first, then what was expected.
 
     `case` names the exchange it shows in, where a group leaves that open. `flaky`: sent again, it was kept as well.
+    `steady`: it only counts of a target that answers the same request in the same way.
     """
 
     message: str
     at: str = ""
     case: str = ""
     flaky: bool = False
+    steady: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ def foundations(scene: Scene) -> Iterator[Bundle]:
         for rank, setting in _cut_settings(scene):
             groups = [part("cut", f"{name} {setting[0]}", "without") for name in ("inside", "earliest")]
             groups += [part("never", f"stop nearly {setting[0]}", "without")] if scene.full else []
-            groups += _taken(scene, setting[0], "control")
             cuts = [case for bundle in _cuts(scene, *setting, 1, ASSUMED) for case in bundle.cases]
+            if any(one.kind == "accept" for case in cuts for one in case.groups):
+                groups += _taken(scene, setting[0], "control")
             first = scene.case("relation", _long(scene, setting[1]), *groups)
             wave = "rows" if rich(scene) else "values"  # what combines values waits until each was tried
             yield Bundle(wave, rank, (first,), then=Bundle("learned", rank, tuple(cuts)))
