@@ -87,6 +87,11 @@ class Choice:
         reasons = [part.finish_reason for part in self.parts if part.finish_reason]
         return reasons[-1] if reasons else None
 
+    @property
+    def may_reason(self) -> bool:
+        """Whether it has a member for reasoning, be it null: some show their thoughts, others only count them."""
+        return any(name in part.value for part in self.parts for name in ("reasoning", "reasoning_content"))
+
     @cached_property
     def reasoned(self) -> bool:
         """Whether it brings reasoning beside its text: tokens that count, and need not be shown."""

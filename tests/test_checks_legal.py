@@ -126,10 +126,17 @@ class TestReasoning:
             x = plain(seen, {"logprobs": 1, "max_tokens": 9})
             assert kinds("length_means_the_limit", x) == [Observation]
             assert kinds("logprobs_count_the_tokens", x) == [Unclear]
-        silent = completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"]), reasoning=None), usage=usage(4, 9))
-        x = plain(silent, {"logprobs": 1, "max_tokens": 9})
-        assert kinds("length_means_the_limit", x) == [Violation]
-        assert kinds("logprobs_count_the_tokens", x) == [Violation]
+
+    def test_reasoning_may_be_counted_and_never_shown(self):
+        def reply(counted, **more):
+            seen = completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"]), **more), usage=usage(4, counted))
+            return plain(seen, {"logprobs": 1, "max_tokens": 9})
+
+        assert kinds("length_means_the_limit", reply(9, reasoning=None)) == [Held]
+        assert kinds("length_means_the_limit", reply(5, reasoning=None)) == [Violation]
+        assert kinds("logprobs_count_the_tokens", reply(9, reasoning=None)) == [Unclear]
+        assert kinds("logprobs_count_the_tokens", reply(9)) == [Violation]
+        assert kinds("logprobs_count_the_tokens", reply(1, reasoning=None)) == [Violation]
 
     def test_usage_may_be_all_that_tells_of_reasoning(self):
         for tokens, kind in ((6, Unclear), (0, Violation), (None, Violation)):

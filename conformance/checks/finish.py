@@ -183,7 +183,8 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
     limit, reason = asked.max_tokens or 0, terms.get("reason", terms.length)
     if not 0 < limit <= ROOM or asked.echo or len(x.case.content) > SHORT:
         return
-    spent = x.streamed and counted(x.usage, "completion_tokens") == limit * asked.choices and asked.best_of == asked.n
+    used_up = counted(x.usage, "completion_tokens") == limit * asked.choices and asked.best_of == asked.n
+    spent = x.streamed and used_up
     may_stop = bool(asked.stops) or asked.get("response_format") is not None
     for one in x.choices.values():
         at = one.parts[-1].at
@@ -191,11 +192,11 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
             yield Observation("reasoning", "its tokens count, and are not listed", at)
         elif one.finish_reason == reason:
             tokens = len((one.logprobs or {}).get("tokens", ()))
-            if tokens:
+            if tokens < limit and used_up:
+                yield Held(at)  # that fewer are listed than counted is a row of its own
+            elif tokens:
                 seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
-            elif asked.choices == asked.best_of == 1 and counted(x.usage, "completion_tokens") == limit:
-                yield Held(at)  # with fewer, the count may be what is wrong: that is a row of its own
         elif one.finish_reason == terms.stop and not may_stop and (visible := _visible(one, limit, spent)):
             # An end of text that comes as the last token leaves no room for so many visible ones.
             seen = f"choice {show(one.index)} finishes with {show(terms.stop)} after {visible} visible tokens"
