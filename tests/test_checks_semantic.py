@@ -124,6 +124,13 @@ class TestLogprobs:
         assert holds("top_logprobs_are_plausible", near)
         assert breaks("top_logprobs_are_plausible", passed)
 
+    def test_next_to_temperature_zero_chance_may_take_the_second_by_scores_after_temperature(self):
+        asked = {"temperature": 0.01, "logprobs": 2}
+        second = scored(["a"], asked=asked, token_logprobs=[-2.4], top_logprobs=[{"b": -0.1, "a": -2.4}])
+        last = scored(["a"], asked=asked, token_logprobs=[-15], top_logprobs=[{"b": -0.1, "a": -15}])
+        assert holds("top_logprobs_are_plausible", second)
+        assert breaks("top_logprobs_are_plausible", last)
+
     def test_an_echoed_prompt_need_not_be_the_likeliest_text(self):
         asked = {**COLD, "logprobs": 2, "echo": True, "prompt": "a"}
         x = scored(["a"], asked=asked, token_logprobs=[-9], top_logprobs=[{"b": -0.2}])

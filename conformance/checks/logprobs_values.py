@@ -27,6 +27,7 @@ MASS = 1.05  # so many roundings add up to less than this
 NOISE = 0.2  # two evaluations of one step differ by less on real hardware
 TIE = 0.5  # so near each other, either of two tokens may win on real hardware, depending on what runs beside it
 COLD = 0.01  # no token that is noticeably worse than the best has any chance below
+CHANCE = 14.0  # one in a million: above 0 some chance is left, and scores may be those after temperature
 
 TWO = {"logprobs": 2}
 GREEDY = {"logprobs": 2, "temperature": 0}
@@ -234,7 +235,8 @@ def top_logprobs_are_plausible(x: Exchange, terms: Terms) -> Findings:
     Fix: normalise over the whole vocabulary, at the very step that chose the token.
     """
     asked = terms.asked(x)
-    greedy = asked.number("temperature", 1) <= COLD and not asked.echo and not shaped(asked)
+    temperature = asked.number("temperature", 1)
+    tie = None if temperature > COLD or asked.echo or shaped(asked) else CHANCE if temperature else TIE
     for found, lists in scored(x):
         tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
         seen = 0
@@ -244,14 +246,14 @@ def top_logprobs_are_plausible(x: Exchange, terms: Terms) -> Findings:
                 continue  # logprobs_are_finite speaks of that
             seen += 1
             value = values[place] if place < len(values) and _is_logprob(values[place]) else None
-            faults += _implausible(tokens[place] if place < len(tokens) else None, value, top, greedy=greedy)
+            faults += _implausible(tokens[place] if place < len(tokens) else None, value, top, tie)
         if faults:
             yield Violation(faults[0], found.at)
         elif seen:
             yield Held(found.at)
 
 
-def _implausible(token: Any, value: float | None, top: Mapping[str, float], *, greedy: bool) -> Iterator[str]:
+def _implausible(token: Any, value: float | None, top: Mapping[str, float], tie: float | None) -> Iterator[str]:
     mass = sum(map(exp, top.values()))
     if mass > MASS:
         yield f"the alternatives {show(dict(top))} have a probability of {mass:.3f} together; expected at most 1"
@@ -263,7 +265,7 @@ def _implausible(token: Any, value: float | None, top: Mapping[str, float], *, g
             "expected one value"
         )
     best = max(top, key=lambda name: top[name])
-    if greedy and top[best] > value + TIE:
+    if tie is not None and top[best] > value + tie:
         yield (
             f"temperature 0 took {show(token)} at {value} although {show(best)} has {top[best]}; "
             "expected the likeliest token"

@@ -31,7 +31,10 @@ COLD = {"temperature": 0}
 def _pair(kind: str, roles: Sequence[str], found: Sequence[str], times: int = 1, finish: str = "length") -> Group:
     """A group of two roles with these texts; the reason is that of the first."""
     reasons = (finish, "length")
-    replies = [plain(completion(choice(text, finish=one)), COLD) for text, one in zip(found, reasons, strict=True)]
+    replies = [
+        plain(completion(choice(text, finish=one)), {**COLD, "user": role})
+        for text, one, role in zip(found, reasons, roles, strict=True)
+    ]
     return Group(kind, "example", {role: (reply,) * times for role, reply in zip(roles, replies, strict=True)})
 
 

@@ -87,6 +87,8 @@ def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> It
         if kind is not None:
             open_kinds.remove(kind)
             roles = ("first", "second") if kind == "seed" else ("draw", "draw")
+            if kind == "vary" and scene.has("logprobs") and not case.body.get("logprobs"):
+                case = scene.case("row", {**case.body, "logprobs": 1})  # whether chance had room in what is drawn
             yield Bundle("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from conformance.limits import plainly, top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle
-from conformance.planning.dimensions import USAGE, shown, streaming
+from conformance.planning.dimensions import USAGE, dimensions, likely, streaming
 from conformance.planning.edges import beyond, shaped
 from conformance.planning.scene import MULTIPLY, Scene, part
 from conformance.strictjson import MISSING, dumps
@@ -101,9 +101,15 @@ def _pair(
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
     if "max_tokens" in patch:  # a target that takes a broken limit for none shall not write a book
-        way = {**way, "stop": shown(scene, "stop")}
+        way = {**way, **scene.fitting("stop", *_stops(scene))}
     yield scene.case("base", scene.body(way), part("refuse", key, "control"))
     yield scene.case("invalid", scene.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
+
+
+def _stops(scene: Scene) -> list[Any]:
+    """Stop sequences that the document surely allows, else one."""
+    found = [level.value for one in dimensions(scene) if one.name == "stop" for level in one.levels[1:]]
+    return [stop for stop in found if scene.standing({"stop": stop}) is Validity.VALID] or [likely(scene)]
 
 
 def _together(scene: Scene, rule: Combination) -> list[tuple[str, dict[str, Any]]]:

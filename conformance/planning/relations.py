@@ -155,6 +155,8 @@ def _vary(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
     hot = scene.number("temperature", 1.8, 1.5, 1) if scene.has("temperature") else None
     if hot is None:
         return
+    if scene.has("logprobs"):
+        setting = {"logprobs": 1, **setting}  # whether chance had room in what is drawn
     more = {"n": 2} if scene.has("n") and "n" not in setting else {}
     drawn = {**setting, **more, "temperature": hot, "max_tokens": 8}
     if _fine(scene, drawn):
