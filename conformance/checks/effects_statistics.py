@@ -213,7 +213,8 @@ def _is_without_effect(low: Exchange, high: Exchange, terms: Terms) -> bool:
     # Other penalties count once; a model that is sure of itself may repeat a word all the same.
     others = {"presence_penalty", "repetition_penalty"}
     counts_up = not others & {terms.get("parameter"), *terms.asked(high).body}
-    if counts_up and any(_most_repeated(found.text) >= REPEATED for found in high.choices.values()):
+    repeated = [found for found in high.choices.values() if _most_repeated(found.text) >= REPEATED]
+    if counts_up and any(_in_reach(found.logprobs or {}) for found in repeated):
         return True
     lists = [x.choices[0].logprobs or {} for x in (low, high) if 0 in x.choices]
     if len(lists) < 2 or terms.asked(high).echo:
@@ -224,6 +225,14 @@ def _is_without_effect(low: Exchange, high: Exchange, terms: Terms) -> bool:
     prompt = " ".join(one for one in terms.asked(high).prompts if isinstance(one, str))
     rewarded = any(terms.asked(low).number(name, 0) <= -MARGIN for name in ("presence_penalty", "frequency_penalty"))
     return before and (_overtaken(lists[1], prompt, again=True) or (rewarded and _overtaken(lists[0], "", again=False)))
+
+
+def _in_reach(lists: Mapping[str, Any]) -> bool:
+    """Whether a penalty that grows with each repetition reaches some alternative, as far as any are told."""
+    tops = [list(top.values()) for top in lists.get("top_logprobs", []) if isinstance(top, Mapping)]
+    told = [max(values) - value for values in tops if all(map(is_number, values)) for value in values]
+    rivals = [gap for gap in told if gap]
+    return not rivals or min(rivals) < MARGIN * REPEATED
 
 
 def _near(one: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ sampling, and for penalties to show.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
@@ -54,6 +54,7 @@ class LanguageModel:
     endings: Endings = Endings.SOMETIMES
     context: int = 4096
     rope: int = 24
+    certainty: float = 0.0  # by so much the likeliest successor is likelier than it would be
 
     def topic(self, prompt: Sequence[int], suffix: str = "") -> int:
         """One number for all that comes before the text (and after it, where a suffix is asked for)."""
@@ -65,8 +66,9 @@ class LanguageModel:
         if pending:
             found = _completions(pending)
             if found is not None:
-                return found
-        return _successors(topic, before, last, self.tokenizer.bytewise)
+                return _surer(found, self.certainty) if self.certainty else found
+        found = _successors(topic, before, last, self.tokenizer.bytewise)
+        return _surer(found, self.certainty) if self.certainty else found
 
     def end_logit(self, topic: int, before: int, last: int, step: int, *, roped: bool) -> float | None:
         """The logit of ending the text at this step; None where it cannot end here."""
@@ -80,6 +82,11 @@ class LanguageModel:
         if step < 12:
             return None
         return 9.0 if _mix(topic, before, last + 7) % 48 == 0 else -1.0 + slack
+
+
+def _surer(found: Successors, certainty: float) -> Successors:
+    best = max(found.logits, key=lambda token: found.logits[token])
+    return replace(found, logits={**found.logits, best: found.logits[best] + certainty})
 
 
 def _mix(topic: int, before: int, last: int) -> int:

@@ -15,6 +15,7 @@ habit(
     model={"tokenizer": Tokenizer(bos=True)},
 )
 habit("tokens_are_bytes", "The tokenizer has one token for each byte.", model={"tokenizer": Tokenizer(bytewise=True)})
+habit("the_model_is_certain", "The model never has any doubt which token comes next.", model={"certainty": 60.0})
 habit("context_is_short", "The model holds few tokens.", model={"context": 640})
 habit("context_is_tiny", "The model holds hardly more than a paragraph.", model={"context": 200})
 habit("context_is_endless", "There is no number of tokens that the model cannot hold.", model={"context": 10**12})
