@@ -165,6 +165,14 @@ def test_a_sure_model_may_repeat_under_a_presence_penalty():
         assert verdict("penalty_reduces_repetition", [LOOP] * 3, [LOOP] * 3, low, asked, lists) == [kind]
 
 
+def test_no_penalty_reaches_what_a_model_never_thinks_of():
+    tokens = [" so"] * 5
+    for rival, kind in ((-60.0, Unclear), (-4.0, Violation)):
+        lists = {**logprobs(tokens), "top_logprobs": [{" so": 0.0, " it": rival}] * 5}
+        asked = ({**COLD, "frequency_penalty": end} for end in (-2, 2))
+        assert verdict("penalty_reduces_repetition", [LOOP] * 3, [LOOP] * 3, *asked, lists) == [kind]
+
+
 def test_repetition_is_the_share_of_words_that_came_before():
     assert repetition("") == 0
     assert repetition("a b c") == 0
