@@ -79,16 +79,15 @@ def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]
 
 def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> Iterator[Bundle]:
     """Rows of pairs. One that draws and one that draws from a seed go out twice: the copy shows what they are for."""
-    open_kinds = [kind for kind in ("seed", "vary") if kind in scene.kinds]
-    for row in wanted:
-        (case,) = _row(scene, found, row)
-        yield Bundle("rows", 0, (case,))
-        kind = next((kind for kind in open_kinds if _draws(scene, case.body, kind == "seed")), None)
-        if kind is not None:
-            open_kinds.remove(kind)
-            roles = ("first", "second") if kind == "seed" else ("draw", "draw")
+    cases = [case for row in wanted for case in _row(scene, found, row)]
+    yield from (Bundle("rows", 0, (case,)) for case in cases)
+    for kind, roles in (("seed", ("first", "second")), ("vary", ("draw", "draw"))):
+        able = [case for case in cases if kind in scene.kinds and _draws(scene, case.body, kind == "seed")]
+        if able:
+            # of draws, log probabilities tell whether chance had room
+            case = next((one for one in able if one.body.get("logprobs")), able[0])
             if kind == "vary" and scene.has("logprobs") and not case.body.get("logprobs"):
-                case = scene.case("row", {**case.body, "logprobs": 1})  # whether chance had room in what is drawn
+                case = scene.case("row", {**case.body, "logprobs": 1})
             yield Bundle("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
 
 

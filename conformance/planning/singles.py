@@ -81,7 +81,7 @@ def singles(scene: Scene) -> Iterator[Bundle]:
     for some in (alike, [value for value in _nulls(scene) if value not in (*alike, *kept)]):
         yield from _companies(scene, some, "values", 1)
     if not runs_on(scene):  # which the reply to none tells, so null waits for it
-        yield from _companies(scene, kept, "rows", 1)
+        yield from _companies(scene, kept, "learned", 1)
 
 
 def edges(scene: Scene) -> Iterator[Bundle]:
