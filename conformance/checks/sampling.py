@@ -17,7 +17,7 @@ from conformance.model import Finding, Held, Unclear, Violation
 
 DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
 HOT = 1.5  # from here on a model that is rather sure of a token draws others as well
-SURE = -1.5  # a text whose log probability is above this may well come six times
+SURE = -2.8  # a text whose log probability is above this comes six times by chance more often than once in a million
 A_WORD_OR_TWO = 2  # is a whole answer that a model may be sure of
 
 
