@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planned import PROVIDERS, TEXT, contract, journey, plan
+from planned import PROVIDERS, TEXT, contract, journey, obedient, plan
 
 from conformance.budget import Budget, Cost
-from conformance.examples import choice, completion, error, logprobs, plain
+from conformance.examples import choice, completion, error, logprobs, plain, stream, usage
 from conformance.exchange import Exchange
 from conformance.model import Membership, RequestCase, Requirement, Validity
 from conformance.planning.bundle import Bundle, Sent
 from conformance.planning.known import Known
-from conformance.planning.learned import TABLE, pieces
+from conformance.planning.learned import TABLE, nearly, pieces
 from conformance.planning.scene import Scene, identity
 from conformance.planning.selection import Choice, Purse, choose
 from conformance.planning.serving import Serving, cost, must
@@ -86,9 +86,43 @@ class TestStops:
         cuts = [case for wave in journey("openai") for case in wave.cases if case.origin == "cut"]
         assert {case.body.get("stream") for case in cuts} == {None, True}
 
+    def test_what_nearly_matches_begins_in_the_text_and_does_not_occur(self):
+        assert TEXT.find(nearly(TEXT)[:-1]) == 1
+        assert nearly(TEXT) not in TEXT
+        parts = {part.role for wave in journey("openai", profile="full") for case in wave.cases for part in case.groups
+                 if part.kind == "never" and part.key == "stop nearly plain"}  # fmt: skip
+        assert parts == {"without", "with"}
+
     def test_a_model_that_says_nothing_gives_no_cut(self):
         silent = lambda case: plain(completion(choice("")), case.content)  # noqa: E731
         assert not [case for wave in journey("openai", silent) for case in wave.cases if case.origin == "cut"]
+
+
+class TestLimits:
+    """A target without a default limit would spend the tokens of a run on two replies."""
+
+    @staticmethod
+    def endless(case):
+        body = case.body if isinstance(case.body, dict) else {"max_tokens": 5}
+        if case.validity is Validity.INVALID or body.get("max_tokens") is not None:
+            return obedient(case)
+        whole = completion(choice(TEXT), usage=usage(9, 1000))
+        return stream(whole, asked=body) if body.get("stream") is True else plain(whole, case.content)
+
+    @staticmethod
+    def whole(waves):
+        found = [case for wave in waves for case in wave.cases if case.validity is Validity.VALID]
+        return [case for case in found if case.body.get("max_tokens") is None and case.hang_up_after is None]
+
+    def test_no_second_reply_without_a_limit_is_read_to_its_end_where_the_first_ran_on(self):
+        assert [case.body.get("max_tokens", "absent") for case in self.whole(journey("openai", self.endless))] == [
+            "absent"
+        ]
+        assert {case.body.get("max_tokens", "absent") for case in self.whole(journey("openai"))} == {"absent", None}
+
+    def test_null_is_hung_up_on_instead(self):
+        found = [case for wave in journey("openai", self.endless) for case in wave.cases if case.hang_up_after == 2]
+        assert [(case.body["max_tokens"], case.body["stream"]) for case in found] == [(None, True)]
 
 
 class TestBans:

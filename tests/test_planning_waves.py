@@ -162,6 +162,16 @@ class TestOrder:
             assert roles[-1] == "probe"
             assert set(roles[:-1]) == {"hostile"}
 
+    def test_numbers_that_may_fill_a_server_go_last_and_not_at_all_where_hostile_cases_do_not(self):
+        def floods(found):
+            wide = [(wave, case) for wave in found.waves for case in wave.cases if isinstance(case.body, dict)]
+            asked = [(wave, case, case.body.get(name)) for wave, case in wide for name in ("n", "best_of")]
+            return [(wave.name, case.hostile) for wave, case, value in asked
+                    if isinstance(value, (int, float)) and value >= 2**31]  # fmt: skip
+
+        assert floods(plan("openai", "full")) == [("hostile", True)] * 2
+        assert floods(plan("openai", "full", hostile=False)) == []
+
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_every_group_has_its_roles_by_the_end(self, provider):
         roles = {}
