@@ -8,8 +8,8 @@ To be run where contracts or dimensions have changed; a test says so.
 import json
 
 from conformance import planning
-from conformance.budget import PROFILES
 from conformance.contract import load, providers
+from conformance.model.budget import PROFILES
 from conformance.planning import arrays, covering
 
 

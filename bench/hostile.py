@@ -25,7 +25,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from conformance.strictjson import loads
+from conformance.model.json_text import loads
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 
 from conformance import planning
-from conformance.budget import usual
 from conformance.contract import load, providers
+from conformance.model.budget import usual
 from conformance.reference.core import Reference
 from conformance.reference.faults import FAULTS
 from conformance.reference.rehearsal import rehearse

@@ -22,10 +22,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.budget import Account, Budget
 from conformance.cli import _guarded
 from conformance.contract import load, providers
 from conformance.model import RequestCase, Wave
+from conformance.model.budget import Account, Budget
 from conformance.recording import Recorder
 from conformance.reference import Reference, serve
 from conformance.transport import Sender, Target, Watcher

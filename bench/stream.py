@@ -8,9 +8,9 @@ import resource
 import sys
 import threading
 
-from conformance.budget import Account, Budget
 from conformance.contract import load
 from conformance.model import RequestCase, Wave
+from conformance.model.budget import Account, Budget
 from conformance.transport import Sender, Target
 
 EVENT = b'data: {"choices":[{"index":0,"text":"' + b"x" * 900 + b'","logprobs":null,"finish_reason":null}]}\n\n'

@@ -13,10 +13,10 @@ from itertools import combinations
 from typing import Any, Final, TypeVar
 
 from conformance.catalogue import Terms, show
-from conformance.exchange import Exchange, Group
 from conformance.model import Ending, Finding, Held, Unclear, Validity, Violation
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
 from conformance.near_ties import near_tie
-from conformance.strictjson import MISSING
 
 ENOUGH: Final = 3
 

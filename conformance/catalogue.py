@@ -10,9 +10,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from conformance.asked import Asked
-from conformance.exchange import Exchange, Group
 from conformance.model import Contract, Finding, Held, RequestCase, Violation
+from conformance.model.exchange import Exchange, Group
+from conformance.model.request_view import Asked
 
 
 class Scope(StrEnum):

@@ -29,8 +29,8 @@ from conformance.model import (
     Statement,
     Validity,
 )
+from conformance.model.json_text import MISSING, dumps
 from conformance.schema import SchemaError, allows_null, follow, json_schema, locate, merge, sound
-from conformance.strictjson import MISSING, dumps
 from conformance.yamlfile import ContractError as ContractError
 from conformance.yamlfile import parse_yaml as parse_yaml
 from conformance.yamlfile import read_yaml as read_yaml

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.limits import plainly, top
-from conformance.model import Combination, Edge, Layer, Level, Limit, Parameter, Requirement, Source, Validity, _types
+from conformance.model import (
+    Combination,
+    Edge,
+    Layer,
+    Level,
+    Limit,
+    Parameter,
+    Requirement,
+    Source,
+    Validity,
+    json_types,
+)
+from conformance.model.json_text import MISSING
 from conformance.schema import allows_null, branches
-from conformance.strictjson import MISSING
 
 KEYWORDS: Final = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems", "pattern")
 VISIBLE_DEFAULTS: Final = frozenset({"n", "max_tokens", "echo", "stream", "logprobs"})
@@ -162,13 +173,13 @@ def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
     for field in fields(narrow, parameter.name):
         if (
             field.path == parameter.name
-            or not _types(field.schema)
+            or not json_types(field.schema)
             or field.path.count(".") + field.path.count("[") > 1
         ):
             continue
         params = {"parameter": field.path, "keyword": "type"}
         where = Source(parameter.source.at + field.at, parameter.source.page)
-        listed = " or ".join(sorted(_types(field.schema)))
+        listed = " or ".join(sorted(json_types(field.schema)))
         promise = f"`{field.path}` is {listed}: other types are refused."
         identity = f"request.{field.path}.type"
         level = Level.SHOULD if field.path.endswith(".*") else Level.MUST

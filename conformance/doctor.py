@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from conformance.budget import Account, Budget
 from conformance.catalogue import show
-from conformance.exchange import Exchange
 from conformance.model import Contract, Credential, RequestCase, Wave
+from conformance.model.budget import Account, Budget
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.runner.reach import obstacle
-from conformance.strictjson import dumps
 from conformance.transport import Patience, Sender, Target
 
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")

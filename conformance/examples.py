@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.catalogue import Example
-from conformance.exchange import Attempt, Exchange, Group, Piece
 from conformance.model import Contract, Credential, Ending, Membership, Parameter, RequestCase, Source, Validity
-from conformance.strictjson import MISSING, dumps
+from conformance.model.exchange import Attempt, Exchange, Group, Piece
+from conformance.model.json_text import MISSING, dumps
 
 CREATED = 1_700_000_000
 

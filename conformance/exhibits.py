@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from conformance.catalogue import Terms, load
 from conformance.examples import plain, stream
-from conformance.exchange import Exchange, Group
 from conformance.model import Contract, Credential, Held, Level, RequestCase, Requirement, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
 
 Subject: TypeAlias = Exchange | Group
 Cases: TypeAlias = dict[tuple[str, str, str], RequestCase]

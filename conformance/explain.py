@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from conformance.catalogue import Check, Example, Scope, load
-from conformance.exchange import Exchange, Group
 from conformance.exhibits import Exhibit, exhibits
 from conformance.model import Contract, Credential, Requirement
+from conformance.model.exchange import Exchange, Group
 
 LAYERS: Final = {
     "contract": "this provider's document",

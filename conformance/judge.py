@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
-from conformance.asked import Asked
 from conformance.catalogue import Check, Scope, Terms, load
-from conformance.exchange import Exchange, Group
 from conformance.model import (
     Contract,
     Credential,
@@ -28,9 +26,11 @@ from conformance.model import (
     Verdict,
     Violation,
 )
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING, dumps, named_twice
+from conformance.model.request_view import Asked
 from conformance.recall import Recall, packed
 from conformance.steadiness import excused, unsteady
-from conformance.strictjson import MISSING, dumps, named_twice
 
 MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100

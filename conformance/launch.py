@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from conformance import contract as contracts
 from conformance import waivers
-from conformance.budget import planned_as
 from conformance.model import Contract
+from conformance.model.budget import planned_as
 from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.budget import reported
 from conformance.catalogue import Scope, load
-from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge
 from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, RequestCase, Requirement, Verdict
-from conformance.strictjson import MISSING
+from conformance.model.budget import reported
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import MISSING
 
 SHRINK: Final = "shrink"
 """The origin of requests that were made smaller."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from conformance.asked import Asked
 from conformance.catalogue import Terms, show
-from conformance.exchange import Choice, Exchange
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.request_view import Asked
 from conformance.texts import REPLACEMENT, echoed, is_special, raw
 
 NEAR: Final = 0.5

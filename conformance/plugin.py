@@ -22,8 +22,8 @@ from pytest_html import extras  # type: ignore[import-untyped]
 from pytest_html.basereport import BaseReport  # type: ignore[import-untyped]
 
 from conformance import launch, plugin_options
-from conformance.exchange import Exchange
 from conformance.model import Contract, Layer, Level, Requirement, Source
+from conformance.model.exchange import Exchange
 from conformance.plugin_options import arguments as arguments
 from conformance.report import dressing, index, outputs, results, standing, terminal
 from conformance.report.text import visible

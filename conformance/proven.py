@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.budget import planned_as
+from conformance.model.budget import planned_as
 
 FILE: Final = Path(__file__).resolve().parent / "reference" / "scores.json"
 

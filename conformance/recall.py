@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from conformance.asked import Asked
-from conformance.exchange import Exchange, Group
 from conformance.model import Finding, Held
+from conformance.model.exchange import Exchange, Group
+from conformance.model.request_view import Asked
 
 Found: TypeAlias = int | tuple[Finding, ...]  # a number: so many occurrences, and each kept the promise
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import jsonschema
 import jsonschema_rs
 
-from conformance.asked import Asked
 from conformance.model import Combination, Contract, Validity
-from conformance.strictjson import dumps
+from conformance.model.json_text import dumps
+from conformance.model.request_view import Asked
 
 ANNOTATIONS: Final = frozenset(
     {"description", "title", "example", "examples", "externalDocs", "xml", "deprecated", "discriminator", "summary"}

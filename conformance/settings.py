@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.budget import CERTIFY, PROFILES, Budget, planned_as, usual
+from conformance.model.budget import CERTIFY, PROFILES, Budget, planned_as, usual
 
 KEY_VARIABLE: Final = "CONFORMANCE_API_KEY"
 _ABOVE_ZERO: Final = (

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from conformance.exchange import Exchange, Group
 from conformance.model import Credential, Ending, Finding, Unclear, Violation
-from conformance.strictjson import dumps
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import dumps
 from conformance.texts import REPLACEMENT
 
 Texts = tuple[tuple[int, str], ...]

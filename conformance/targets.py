@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from conformance.budget import PROFILES, planned_as, usual
+from conformance.model.budget import PROFILES, planned_as, usual
 from conformance.settings import OPTIONS, SettingsError, from_environment, present
 from conformance.tomlfile import read as read_toml
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from conformance import examples as ex
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import (
     Evidence,
     Layer,
@@ -18,6 +17,7 @@ from conformance.model import (
     Source,
     Verdict,
 )
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.runner import Endpoint, Run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'`&amp; \x00\x1b[31m\u202e\u2028 \u05d0\u05d1 \ud800 ${{1}} {{7*7}}"

@@ -7,8 +7,8 @@ from functools import cache
 from conformance import planning
 from conformance.contract import load, providers
 from conformance.examples import choice, completion, error, plain, stream
-from conformance.exchange import Exchange
 from conformance.model import Validity
+from conformance.model.exchange import Exchange
 
 PROVIDERS = providers()
 TEXT = ", five, six, seven, eight, nine"

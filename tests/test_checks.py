@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from conformance.catalogue import Scope, Terms, load
 from conformance.examples import case, choice, completion, contract, error, logprobs, plain, response, stream, usage
-from conformance.exchange import Group, Piece
 from conformance.judge import Traffic, judge
 from conformance.model import Ending, Layer, Level, Membership, Observation, Outcome, Requirement, Source, Violation
+from conformance.model.exchange import Group, Piece
 
 
 def words(text):

@@ -6,7 +6,6 @@ from conformance.catalogue import Terms, load
 from conformance.contract import load as contract_of
 from conformance.contract import providers
 from conformance.examples import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
-from conformance.exchange import Group
 from conformance.judge import Traffic, judge, serves
 from conformance.model import (
     Held,
@@ -20,6 +19,7 @@ from conformance.model import (
     Unclear,
     Violation,
 )
+from conformance.model.exchange import Group
 
 CHECKS = load()
 COLD = {"temperature": 0}

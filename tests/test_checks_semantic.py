@@ -5,8 +5,8 @@ import pytest
 from conformance.catalogue import Terms, load
 from conformance.checks.best import beaten
 from conformance.examples import choice, completion, contract, error, group, logprobs, plain, response, stream, usage
-from conformance.exchange import Group
 from conformance.model import Held, Layer, Level, Requirement, Source, Unclear, Violation
+from conformance.model.exchange import Group
 
 CHECKS = load()
 COLD = {"temperature": 0}

@@ -19,7 +19,6 @@ from conformance.examples import (
     stream,
     usage,
 )
-from conformance.exchange import Exchange, Piece
 from conformance.judge import Traffic, judge
 from conformance.model import (
     Combination,
@@ -36,7 +35,8 @@ from conformance.model import (
     Validity,
     Violation,
 )
-from conformance.strictjson import MISSING, dumps
+from conformance.model.exchange import Exchange, Piece
+from conformance.model.json_text import MISSING, dumps
 
 CATALOGUE = load()
 CONTRACT = contract()

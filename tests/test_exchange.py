@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import exchange
 from conformance.examples import choice, completion, error, group, plain, response, stream, usage
-from conformance.exchange import Attempt, Exchange, Piece
-from conformance.model import Ending
-from conformance.strictjson import MISSING
+from conformance.model import Ending, exchange
+from conformance.model.exchange import Attempt, Exchange, Piece
+from conformance.model.json_text import MISSING
 
 VIEWS = [name for name, member in vars(Exchange).items() if isinstance(member, (property, cached_property))]
 

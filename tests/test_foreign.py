@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from conformance import recording
 from conformance.contract import load
 from conformance.examples import case, choice, completion, plain, response, stream, usage
-from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.launch import launch
 from conformance.model import Ending, Outcome, Validity, Wave
+from conformance.model.exchange import Exchange
 from conformance.recording import RecordingError, har, transcripts
 from conformance.recording.gather import gather
 from conformance.settings import settings

@@ -6,7 +6,6 @@ import pytest
 
 from conformance.catalogue import CATALOGUE, Check, Scope, Terms, always, expect, load, show
 from conformance.examples import case, choice, completion, contract, error, plain, response, stream
-from conformance.exchange import Exchange
 from conformance.judge import MOST_EVIDENCE, Traffic, judge, judge_all, serves
 from conformance.model import (
     Credential,
@@ -23,6 +22,7 @@ from conformance.model import (
     Validity,
     Violation,
 )
+from conformance.model.exchange import Exchange
 
 load()
 CONTRACT = contract()

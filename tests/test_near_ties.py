@@ -2,8 +2,8 @@
 
 from conformance.catalogue import Terms, load
 from conformance.examples import choice, completion, contract, plain
-from conformance.exchange import Group
 from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Group
 from conformance.near_ties import near_tie
 
 COLD = {"temperature": 0, "logprobs": 2, "prompt": "A"}

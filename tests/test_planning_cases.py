@@ -11,13 +11,13 @@ from conformance import planning
 from conformance.examples import contract as small
 from conformance.limits import top
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
+from conformance.model.json_text import MISSING
 from conformance.planning.arrays import coverage, rows
 from conformance.planning.dimensions import Dimension, dimensions
 from conformance.planning.edges import beyond, ends, open_ends
 from conformance.planning.scene import SHORT, Scene
 from conformance.planning.values import inside, level, specimens
 from conformance.schema import complaints, validity
-from conformance.strictjson import MISSING
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
 

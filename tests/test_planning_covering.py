@@ -4,7 +4,7 @@ import pytest
 from planned import PROVIDERS, contract
 
 from conformance import planning
-from conformance.budget import PROFILES
+from conformance.model.budget import PROFILES
 from conformance.planning import arrays, covering
 
 ADVICE = "contracts or dimensions changed: run python bench/covering.py"

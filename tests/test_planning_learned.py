@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planned import PROVIDERS, TEXT, contract, journey, obedient, plan
 
-from conformance.budget import Budget, Cost
 from conformance.examples import choice, completion, error, logprobs, plain, stream, usage
-from conformance.exchange import Exchange
 from conformance.model import Membership, RequestCase, Requirement, Validity
+from conformance.model.budget import Budget, Cost
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle, Sent
 from conformance.planning.known import Known
 from conformance.planning.learned import TABLE, nearly, pieces
 from conformance.planning.scene import Scene, identity
 from conformance.planning.selection import Choice, Purse, choose
 from conformance.planning.serving import Serving, cost, must
-from conformance.strictjson import dumps
 
 
 def accept(row, label, role, body, status=200):

@@ -4,10 +4,10 @@ import pytest
 from planned import contract
 
 from conformance.examples import choice, completion, error, plain
-from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.minimal import fits, smallest, traffic
 from conformance.model import BROKEN, Ending, Membership, Outcome, Validity
+from conformance.model.exchange import Exchange
 from conformance.planning.scene import Scene
 from conformance.planning.shrink import PER_FAILURE, PER_RUN, shrinking
 

@@ -11,10 +11,10 @@ import pytest
 from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, obedient, plan, refusing
 
 from conformance import planning
-from conformance.asked import Asked
-from conformance.budget import PROFILES, Budget, worst_case
 from conformance.examples import error
 from conformance.model import Credential, Validity
+from conformance.model.budget import PROFILES, Budget, worst_case
+from conformance.model.request_view import Asked
 from conformance.planning.arrays import coverage
 from conformance.planning.dimensions import dimensions
 from conformance.planning.profiles import plannable

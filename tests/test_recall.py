@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from conformance.examples import case, choice, completion, contract, plain
-from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.model import Layer, Level, Membership, Requirement, Source
+from conformance.model.exchange import Exchange
 from conformance.recall import Recall
 from conformance.reference.proof import PLANTED, ground, trial
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conformance import recording
 from conformance.examples import case, plain, stream
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Credential, Ending, Membership, RequestCase, Validity, Wave
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.recording import Recorder, RecordingError
 
 HEADER = {"suite_version": "0", "contract": {"provider": "example", "sha256": "0" * 64}, "seed": 1}

@@ -8,8 +8,8 @@ import pytest
 
 from conformance import examples as ex
 from conformance.model import Credential
+from conformance.model.json_text import dumps
 from conformance.report.replay import curl, one_line, python
-from conformance.strictjson import dumps
 
 URL = "http://127.0.0.1:9/v1/completions"
 

@@ -11,10 +11,8 @@ from dataclasses import replace
 import pytest
 
 from conformance import recording
-from conformance.budget import Budget
 from conformance.catalogue import CATALOGUE, Scope, check, load
 from conformance.examples import case, contract, error, example, group, plain
-from conformance.exchange import Attempt, Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.model import (
     Credential,
@@ -32,6 +30,8 @@ from conformance.model import (
     Violation,
     Wave,
 )
+from conformance.model.budget import Budget
+from conformance.model.exchange import Attempt, Exchange
 from conformance.runner import run
 from conformance.runner.reach import first, obstacle
 from conformance.runner.repeats import repeats

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from conformance import recording
-from conformance.budget import Budget
 from conformance.cli.audit import judged
 from conformance.contract import load as contract_of
 from conformance.examples import case
 from conformance.launch import launch
 from conformance.model import Outcome, Wave
+from conformance.model.budget import Budget
 from conformance.recording.gather import gather
 from conformance.reference import FAULTS, Reference, serve
 from conformance.settings import settings

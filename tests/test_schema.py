@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.contract import load
 from conformance.model import Validity
+from conformance.model.json_text import dumps
 from conformance.schema import (
     SchemaError,
     allows_null,
@@ -20,7 +21,6 @@ from conformance.schema import (
     validity,
     without,
 )
-from conformance.strictjson import dumps
 
 DOCUMENT = {
     "components": {"schemas": {"Name": {"type": "string"}, "Loop": {"items": {"$ref": "#/components/schemas/Loop"}}}}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.sse import BOM, Event, Reader, read
+from conformance.model.sse import BOM, Event, Reader, read
 
 ALPHABET = [
     b"data",

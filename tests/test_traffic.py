@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from conformance.contract import load, providers
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.judge import Traffic, judge_all
 from conformance.model import Level, Outcome, RequestCase, Validity
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.schema import validity
 
 FOLDER = os.environ.get("CONFORMANCE_TRAFFIC", "")

@@ -19,11 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.budget import Account, Budget, Cost, reported, worst_case
 from conformance.catalogue import Terms
 from conformance.checks.robustness import response_is_complete
 from conformance.examples import case, contract
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.minimal import shows
 from conformance.model import (
     Credential,
@@ -38,6 +36,8 @@ from conformance.model import (
     Violation,
     Wave,
 )
+from conformance.model.budget import Account, Budget, Cost, reported, worst_case
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.transport import Pace, Patience, Redaction, Sender, Target, Watcher
 from conformance.transport.pace import Bucket, back_off, retry_after
 from conformance.transport.reading import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, Shelf
@@ -641,7 +641,7 @@ def test_time_is_a_ceiling_and_what_was_in_flight_is_no_evidence():
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists, max_leaves=5))
 def test_costs_are_read_from_anything(value):
-    from conformance.asked import Asked
+    from conformance.model.request_view import Asked
 
     cost = worst_case(Asked({"prompt": value, "max_tokens": value, "n": value, "best_of": value}, {}))
     assert cost.prompt >= 0

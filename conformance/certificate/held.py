@@ -99,8 +99,8 @@ def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: b
     from dataclasses import replace
 
     from conformance import planning
-    from conformance.budget import planned_as
     from conformance.launch import REFERENCE_MODEL
+    from conformance.model.budget import planned_as
     from conformance.waivers import today
 
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from conformance.certificate.reasons import Fault
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.transport import Redaction
 from conformance.transport.target import is_secret
 

@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.budget import Budget
 from conformance.certificate.canonical import SEAL, canonical, digest, seal, sealed
 from conformance.model import Contract, Wave
+from conformance.model.budget import Budget
+from conformance.model.json_text import dumps
 from conformance.recording.forms import case_out, wave_in
-from conformance.strictjson import dumps
 
 if TYPE_CHECKING:
     from conformance.frozen import Frozen

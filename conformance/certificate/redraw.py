@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from conformance import planning
-from conformance.budget import planned_as
 from conformance.certificate.lock import Lock
 from conformance.certificate.reasons import Fault
-from conformance.exchange import Exchange
 from conformance.model import Contract, RequestCase, Wave
+from conformance.model.budget import planned_as
+from conformance.model.exchange import Exchange
 from conformance.recording import Recording
 
 

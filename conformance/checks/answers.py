@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from conformance.catalogue import Terms, show
-from conformance.exchange import Exchange, Group
 from conformance.limits import top
-from conformance.strictjson import MISSING, dumps, readable
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING, dumps, readable
 
 WORDS: Final = ("message", "detail", "error", "reason")
 """What the member of an error is called that speaks to a person."""

@@ -12,8 +12,8 @@ from conformance.catalogue import Findings, Scope, Terms, check
 from conformance.checks.effects_statistics import RISK
 from conformance.checks.logprobs import is_number
 from conformance.examples import choice, completion, example, logprobs, plain
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
 
 MOST_ONES, MOST_BESTS = 64, 24  # more would take long to reckon
 LIKELY: Final = 0.01  # a promise is taken for kept where chance alone would look so good this seldom

@@ -11,8 +11,8 @@ from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import strings
 from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, logprobs, plain, usage
-from conformance.exchange import Choice, Exchange, Group
 from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model.exchange import Choice, Exchange, Group
 from conformance.texts import unit
 
 FORCE, BAN = 100, -100

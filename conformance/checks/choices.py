@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from conformance.agreement import excuse, members, texts
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, group, plain, stream
-from conformance.exchange import Exchange, Group
 from conformance.model import Finding, Held, Unclear, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
 
 TWO = {"n": 2}
 BATCH = {"prompt": ["A:", "B:"], "temperature": 0}

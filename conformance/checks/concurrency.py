@@ -9,8 +9,8 @@ from typing import Final
 from conformance.agreement import ENOUGH, constant, contrast, counted, excuse, members, texts
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import choice, completion, example, group, plain, usage
-from conformance.exchange import Exchange, Group
 from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
 
 Replies = tuple[Exchange, ...]
 

@@ -10,8 +10,8 @@ from conformance.agreement import blame, constant, excuse, members, unchanged, w
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, plain
-from conformance.exchange import Group
 from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model.exchange import Group
 from conformance.near_ties import near_tie
 from conformance.texts import ends_inside_a_token
 

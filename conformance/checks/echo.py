@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from conformance.agreement import comparable, compare, same_choices
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
 from conformance.checks.logprobs_text import prompt_of
 from conformance.examples import choice, completion, example, plain, stream, usage
-from conformance.exchange import Choice, Exchange, Group
+from conformance.model.exchange import Choice, Exchange, Group
+from conformance.model.request_view import Asked
 from conformance.texts import echoed, is_text, same_but_for_a_space
 
 LONG = 1000  # from this length on a prompt may not fit, and come back shortened where that is allowed

@@ -19,8 +19,8 @@ from conformance.agreement import (
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import judged
 from conformance.examples import choice, completion, example, group, plain, stream, usage
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
 from conformance.near_ties import near_tie
 from conformance.texts import loops
 

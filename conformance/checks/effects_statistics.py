@@ -13,13 +13,13 @@ from math import comb, exp, fsum
 from typing import Any, Final
 
 from conformance.agreement import ENOUGH, commonest, excuse, members, texts
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import is_number
 from conformance.checks.logprobs_values import NOISE, maps
 from conformance.examples import choice, completion, example, group, logprobs, plain
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
+from conformance.model.request_view import Asked
 
 RISK: Final = 1e-6
 AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share

@@ -20,9 +20,9 @@ from conformance.checks.answers import (
     tried,
 )
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Parameter, Unclear, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
 
 GATEWAY: Final = frozenset({413, 502, 503, 504})
 """Answered by whatever stands before the target: its words are not the target's."""

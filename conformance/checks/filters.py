@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from math import exp, log
 from typing import Any
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import is_number, scored
 from conformance.checks.logprobs_values import NOISE, maps
 from conformance.examples import choice, completion, example, logprobs, plain
-from conformance.exchange import Exchange
 from conformance.model import Held, Violation
+from conformance.model.exchange import Exchange
+from conformance.model.request_view import Asked
 
 WHOLE = 0.999  # alternatives that make up all probability were listed after the filter, and show nothing of it
 BENDS = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.usage_counts import counted
 from conformance.examples import choice, completion, example, logprobs, plain, stream, usage
-from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Observation, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.json_text import MISSING
 
 OPEN = completion(choice(" 4", finish=None))
 

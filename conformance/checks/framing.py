@@ -8,10 +8,10 @@ from typing import Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import choice, completion, example, plain, response, stream
-from conformance.exchange import DONE, EVENT_STREAM, Exchange
 from conformance.model import Held, Violation
-from conformance.sse import Event
-from conformance.strictjson import MISSING, loads
+from conformance.model.exchange import DONE, EVENT_STREAM, Exchange
+from conformance.model.json_text import MISSING, loads
+from conformance.model.sse import Event
 
 NO_SPACE: Final = re.compile(rb"(?:^|[\r\n])data:[^ \r\n][^\r\n]{0,40}")
 SILENT: Final = frozenset({"event", "id", "retry"})  # fields that dispatch nothing without data

@@ -7,8 +7,8 @@ from typing import Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import choice, completion, example, plain, stream
-from conformance.exchange import Exchange
 from conformance.model import Held, Violation
+from conformance.model.exchange import Exchange
 
 CHARSET: Final = re.compile(r";\s*charset\s*=\s*\"?([^\";\s]*)", re.IGNORECASE)
 LIFETIME: Final = re.compile(r"(?:s-maxage|max-age)\s*=\s*\"?0*[1-9]")

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import CREATED, choice, completion, example, group, plain, stream
-from conformance.exchange import Document, Exchange, Group
 from conformance.model import Held, Unclear, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Document, Exchange, Group
+from conformance.model.json_text import MISSING
 
 DAY: Final = 86_400.0
 HALF_AN_HOUR: Final = 1_800.0  # no time zone is nearer to UTC

@@ -24,9 +24,9 @@ from conformance.checks.answers import (
     tried,
 )
 from conformance.examples import choice, completion, error, example, group, plain, stream
-from conformance.exchange import Exchange, Group
 from conformance.model import Credential, Held, Observation, Unclear, Validity, Violation
-from conformance.strictjson import dumps
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import dumps
 
 FINE: Final = completion(choice())
 UNSUPPORTED: Final = re.compile(

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, logprobs, plain, stream
-from conformance.exchange import Choice, Exchange
 from conformance.model import Finding, Held, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
 
 LISTS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
 HUGE = 2**1000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import SCORED, is_number, scored
 from conformance.checks.logprobs_values import COLD, maps, shaped
 from conformance.examples import choice, completion, example, logprobs, plain
-from conformance.exchange import Exchange
 from conformance.model import Held, Observation, Violation
+from conformance.model.exchange import Exchange
+from conformance.model.request_view import Asked
 from conformance.texts import is_plain
 
 # What changes a distribution, so that its raw values need not fit the choice.

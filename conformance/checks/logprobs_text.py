@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.agreement import counted
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import (
     ECHOED,
@@ -20,8 +19,9 @@ from conformance.checks.logprobs import (
     strings,
 )
 from conformance.examples import choice, completion, example, logprobs, plain, usage
-from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.request_view import Asked
 from conformance.texts import echoed, is_plain, is_special, is_text, lengths, spells
 
 AROUND = 1  # a token that opens or ends a text may be counted and not listed, or listed and not counted

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from math import exp
 from typing import Any
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import (
     ECHOED,
@@ -18,8 +17,9 @@ from conformance.checks.logprobs import (
     scored,
 )
 from conformance.examples import choice, completion, example, logprobs, plain, stream
-from conformance.exchange import Choice, Exchange
 from conformance.model import Held, Violation
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.request_view import Asked
 from conformance.texts import is_plain
 
 ROUNDING = 1e-3  # rounded and 16-bit values may come out a little above 0

@@ -21,8 +21,8 @@ from conformance.agreement import (
 )
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, group, plain, usage
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
 from conformance.near_ties import near_tie
 
 COLD = {"temperature": 0}

@@ -8,9 +8,9 @@ from typing import Final
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.answers import REPEATS, answer, complaint, error_text, label
 from conformance.examples import choice, completion, error, example, group, plain, response, stream
-from conformance.exchange import Exchange, Group
 from conformance.model import Ending, Held, Unclear, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
 
 EXPECTED: Final = "expected a completion, or a 4xx that says why"
 FINE: Final = completion(choice())

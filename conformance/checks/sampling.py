@@ -12,8 +12,8 @@ from conformance.checks.logprobs import is_number
 from conformance.checks.logprobs_text import prompt_of
 from conformance.checks.stop import generated
 from conformance.examples import choice, completion, example, group, logprobs, plain
-from conformance.exchange import Choice, Exchange, Group
 from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model.exchange import Choice, Exchange, Group
 
 DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
 HOT = 1.5  # from here on a model that is rather sure of a token draws others as well

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, owed, show
 from conformance.examples import choice, completion, error, example, plain, stream
-from conformance.exchange import Exchange
 from conformance.model import Held, Violation
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.schema import error_entry, validator
-from conformance.strictjson import dumps
 
 Place = tuple[str, Any]
 

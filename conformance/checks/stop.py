@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.logprobs import judged, strings
 from conformance.checks.logprobs_text import prompt_of
 from conformance.examples import choice, completion, example, logprobs, plain, stream
-from conformance.exchange import Choice, Exchange
 from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.request_view import Asked
 from conformance.texts import echoed, ends_inside_a_token
 
 STOP = {"stop": ["DE", "HI"], "prompt": "ABC"}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.examples import choice, completion, example, stream, usage
-from conformance.exchange import Choice, Exchange
 from conformance.model import Finding, Held, Violation
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.request_view import Asked
 from conformance.texts import loops
 
 

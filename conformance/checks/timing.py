@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from conformance.catalogue import Findings, Scope, Terms, check
 from conformance.examples import choice, completion, example, plain, stream
-from conformance.exchange import Exchange
 from conformance.model import Observation
+from conformance.model.exchange import Exchange
 
 
 def about(seconds: float) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from conformance.agreement import blame, comparable, counted, excuse, members
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.answers import error_text
 from conformance.checks.logprobs import judged
 from conformance.examples import choice, completion, error, example, group, plain, stream, usage
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Observation, Unclear, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
 
 ROOM = 256  # a request this small ends at its own limit, not at that of any context
 FOUR = {"max_tokens": 4}

@@ -22,8 +22,8 @@ from conformance.agreement import (
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.checks.logprobs import is_number
 from conformance.examples import choice, completion, example, logprobs, plain, stream, usage
-from conformance.exchange import Exchange, Group
 from conformance.model import Finding, Held, Violation
+from conformance.model.exchange import Exchange, Group
 from conformance.texts import is_lossy_copy
 
 ROLES = ("plain", "stream")

@@ -6,8 +6,8 @@ from conformance.agreement import contrast, excuse, members
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.twins import ROLES, twin
 from conformance.examples import choice, completion, example, plain, stream
-from conformance.exchange import Exchange, Group
 from conformance.model import Held, Violation
+from conformance.model.exchange import Exchange, Group
 from conformance.texts import REPLACEMENT, covers, is_text
 
 PLANT = "a \U0001f331 b"

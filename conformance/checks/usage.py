@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, stream, usage
-from conformance.exchange import Exchange
 from conformance.model import Held, Observation, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
 
 ASKED = {"stream_options": {"include_usage": True}}
 TEXT = completion(choice(" 4", finish=None), usage=None)

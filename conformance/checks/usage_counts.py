@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.asked import Asked
 from conformance.catalogue import Findings, Scope, Terms, check, expect, show
 from conformance.examples import choice, completion, example, plain, stream, usage
-from conformance.exchange import Exchange
 from conformance.model import Held, Violation
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
 
 COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 WORDS_IN_A_TOKEN: Final = 16  # no tokenizer joins that many words

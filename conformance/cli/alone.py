@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from conformance.exchange import Exchange
+    from conformance.model.exchange import Exchange
 
 # Nothing of the folder it is called in, and no plugin that happens to be installed, may change a verdict.
 _ALONE: Final = (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conformance.budget import Cost, planned_as
 from conformance.cli.jobs import named, only
 from conformance.cli.options import of_targets, options
+from conformance.model.budget import Cost, planned_as
 from conformance.settings import Settings, SettingsError, from_environment, present
 
 if TYPE_CHECKING:

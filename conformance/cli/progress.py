@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from conformance.budget import Cost, reported
+from conformance.model.budget import Cost, reported
 from conformance.transport import Watcher
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from conformance.exchange import Exchange
     from conformance.model import Contract, Wave
+    from conformance.model.exchange import Exchange
 
 Watching: TypeAlias = "Callable[[Contract], Watcher]"
 

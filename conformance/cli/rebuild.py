@@ -13,7 +13,7 @@ from conformance.settings import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from conformance.exchange import Exchange
+    from conformance.model.exchange import Exchange
 
 TRAFFIC: Final = "traffic.har"
 

@@ -12,8 +12,8 @@ import click
 
 from conformance.cli.jobs import named, only
 from conformance.cli.options import of_targets, options
-from conformance.exchange import Exchange
 from conformance.model import BROKEN, Contract, Level, RequestCase, Wave
+from conformance.model.exchange import Exchange
 from conformance.settings import Settings, SettingsError
 
 
@@ -77,8 +77,8 @@ def _cases(chosen: Settings) -> Iterator[RequestCase]:
 
 
 async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
-    from conformance.budget import Account, Budget
     from conformance.launch import patience
+    from conformance.model.budget import Account, Budget
     from conformance.transport import Sender
 
     once = replace(patience(chosen), retries=0)

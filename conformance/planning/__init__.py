@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from conformance.budget import PROFILES, Budget
-from conformance.exchange import Exchange
 from conformance.model import Contract
+from conformance.model.budget import PROFILES, Budget
+from conformance.model.exchange import Exchange
 from conformance.planning.arrays import Coverage
 from conformance.planning.journey import LEFT_OUT, Drawn, Journey, Waves
 from conformance.planning.profiles import RESERVE

@@ -8,11 +8,11 @@ from itertools import combinations, product
 from typing import Any
 
 from conformance.model import Combination, Validity
+from conformance.model.json_text import MISSING
 from conformance.planning.covering import Banned, Row, array
 from conformance.planning.dimensions import Dimension
 from conformance.planning.scene import Scene
 from conformance.schema import combines
-from conformance.strictjson import MISSING
 
 
 @dataclass(frozen=True, slots=True)

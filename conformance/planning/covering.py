@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import covertable  # type: ignore[import-untyped]
 
-from conformance.strictjson import dumps
+from conformance.model.json_text import dumps
 
 Row = tuple[int, ...]
 Banned = tuple[tuple[int, int], ...]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.budget import reported
 from conformance.model import Validity
+from conformance.model.budget import reported
+from conformance.model.json_text import MISSING, dumps
 from conformance.planning.edges import ends
 from conformance.planning.scene import PROMPT, SHORT, Scene
 from conformance.planning.values import Level, level, specimens
-from conformance.strictjson import MISSING, dumps
 
 # Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
 UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.model import RequestCase
+from conformance.model.json_text import dumps
 from conformance.planning.arrays import Banned, Row, body_of, row_of, rows
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT, Dimension, dimensions
 from conformance.planning.scene import LONG, Scene, part, rename
 from conformance.planning.singles import accepts, singles
-from conformance.strictjson import dumps
 
 DRAWN: Final = "with drawn values"
 FORCED: Final = {"100": 100}

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conformance.model import Membership, RequestCase, Validity
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT
 from conformance.planning.invalids import floods
 from conformance.planning.scene import LONG, Scene, part, rename
-from conformance.strictjson import dumps
 
 MEGABYTE: Final = 1_000_000
 DEEP: Final = 100_000

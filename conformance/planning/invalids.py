@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from conformance.limits import plainly, top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
+from conformance.model.json_text import MISSING, dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import USAGE, dimensions, likely, streaming
 from conformance.planning.edges import beyond, shaped
 from conformance.planning.scene import MULTIPLY, Scene, part
-from conformance.strictjson import MISSING, dumps
 
 Labelled = tuple[str, Any]
 # One of each kind of value; which kind a parameter meets first rotates over the parameters.

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from conformance.budget import PROFILES, Budget
-from conformance.exchange import Exchange
 from conformance.model import RequestCase, Validity, Wave
+from conformance.model.budget import PROFILES, Budget
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import ORDER, Bundle, Sent
 from conformance.planning.crowds import arms, bursts, crowded, filters
 from conformance.planning.grid import grid
@@ -26,7 +27,6 @@ from conformance.planning.scene import Scene
 from conformance.planning.selection import NOTHING, Purse, choose
 from conformance.planning.serving import Serving, must
 from conformance.planning.singles import cleared, edges, first, named, singles, suspects, unlimited
-from conformance.strictjson import dumps
 
 Drawn = Sequence[Mapping[str, Any]]
 Waves = Generator[Wave, tuple[Exchange, ...], None]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.exchange import Exchange
 from conformance.model import Credential
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import MISSING
 
 _CONTEXT: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
 _NO_VERDICT: Final = frozenset({401, 403, 408, 429})

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.exchange import Exchange
 from conformance.model import Membership, RequestCase, Validity
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT, NEVER, TEXTS, UNICODE, rich, streaming
 from conformance.planning.scene import LONG, PAIR, Scene, part
-from conformance.strictjson import dumps
 
 Patch = Mapping[str, Any]
 # What stands for replies that are still to come, so that what follows from them is paid for.

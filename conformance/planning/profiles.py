@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from conformance.budget import PROFILES, Budget
+from conformance.model.budget import PROFILES, Budget
 
 RESERVE: Final = 0.15
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from conformance.model import Credential, Level, RequestCase, Validity
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.scene import Scene, part
-from conformance.strictjson import dumps
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from conformance.model import Validity
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import (
     ABSENT,
@@ -30,7 +31,6 @@ from conformance.planning.dimensions import (
 )
 from conformance.planning.scene import LONG, MANY, PAIR, PROMPT, Scene, part
 from conformance.planning.values import specimens
-from conformance.strictjson import dumps
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000

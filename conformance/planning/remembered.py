@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.planning.bundle import Bundle
 from conformance.planning.known import Known
 from conformance.planning.scene import Scene

@@ -23,11 +23,11 @@ from hypothesis.internal.constants_ast import Constants
 from hypothesis.strategies import SearchStrategy
 
 from conformance.model import Edge, Limit, Validity
+from conformance.model.json_text import MISSING, dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import Dimension, dimensions
 from conformance.planning.grid import dressed, singly
 from conformance.planning.scene import Scene
-from conformance.strictjson import MISSING, dumps
 
 Body = dict[str, Any]
 LEAST: Final = 10  # times that each documented parameter occurs in the bodies of `full`

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.budget import Budget, Cost
 from conformance.model import RequestCase
+from conformance.model.budget import Budget, Cost
 from conformance.planning.bundle import Bundle
 from conformance.planning.serving import Serving
 

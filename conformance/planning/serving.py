@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.asked import Asked
-from conformance.budget import Cost, worst_case
 from conformance.catalogue import WHATEVER_IS_ASKED, Check, Scope, Terms, load
 from conformance.judge import falls_due, scopes
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
+from conformance.model.budget import Cost, worst_case
+from conformance.model.json_text import dumps
+from conformance.model.request_view import Asked
 from conformance.planning.bundle import Bundle
-from conformance.strictjson import dumps
 
 # Roles that give something to compare with: a group shows nothing before the other role is there.
 PREPARES: Final = frozenset({"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain"})

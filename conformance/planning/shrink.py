@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.exchange import Exchange
 from conformance.minimal import SHRINK, SIMPLEST, blamed, controls, fits, probed, shows, shrinkable, slow
 from conformance.model import BROKEN, Contract, Outcome, RequestCase, Requirement, Validity, Verdict, Wave
+from conformance.model.exchange import Exchange
 from conformance.planning.scene import Scene, identity
 
 PER_FAILURE: Final = 12

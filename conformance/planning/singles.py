@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from conformance.limits import top
 from conformance.model import Limit, Membership, Validity
+from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle
 from conformance.planning.dimensions import ABSENT, STREAM, dimensions, far_ends, runs_on, way
 from conformance.planning.edges import ends, open_ends
 from conformance.planning.known import FEW
 from conformance.planning.scene import MULTIPLY, Scene, part
 from conformance.planning.values import Level, level, specimens
-from conformance.strictjson import dumps
 
 # Dimensions that a reply shows: one value of each goes alone in every profile, so that its refusal poisons nothing.
 SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs", "stop", "max_tokens", "suffix"})

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.budget import Cost
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Contract, RequestCase, Validity, Wave
+from conformance.model.budget import Cost
+from conformance.model.exchange import Attempt, Exchange, Piece
+from conformance.model.json_text import dumps
 from conformance.planning.arrays import Coverage, coverage
 from conformance.planning.dimensions import dimensions
 from conformance.planning.grid import DRAWN
@@ -19,7 +20,6 @@ from conformance.planning.journey import Drawn, Journey, bundles
 from conformance.planning.known import Known
 from conformance.planning.scene import Scene
 from conformance.planning.serving import Serving, cost, must
-from conformance.strictjson import dumps
 
 _ACCEPTED: Final = b'{"choices":[{"index":0,"text":", five, six, seven, eight,","finish_reason":"length"}]}'
 

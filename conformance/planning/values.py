@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.model import Contract, Limit, Validity
+from conformance.model.json_text import MISSING, dumps
 from conformance.schema import branches
-from conformance.strictjson import MISSING, dumps
 
 _NUMBERS: Final = (1, 2, 0, 0.5, 3, 10, -1, 64, 1000)
 _LONGEST_LABEL: Final = 40

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from conformance.exchange import Attempt, Piece
 from conformance.model import Credential, Ending, Membership, RequestCase, Validity, Wave
+from conformance.model.exchange import Attempt, Piece
 
 
 def bytes_out(data: bytes) -> Any:

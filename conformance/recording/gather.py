@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.exchange import Exchange
 from conformance.model import Contract, RequestCase
+from conformance.model.exchange import Exchange
 from conformance.recording import har, transcripts
 from conformance.recording.chain import RecordingError
 from conformance.recording.reading import read

@@ -17,8 +17,8 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from conformance import __version__
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Contract, Ending, RequestCase
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.recording.chain import RecordingError
 from conformance.recording.foreign import Fields, exchange, members, speaks_to
 from conformance.recording.forms import attempt_in, attempt_out, case_in, case_out

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from conformance.exchange import Attempt, Exchange
 from conformance.model import RequestCase, Wave
+from conformance.model.exchange import Attempt, Exchange
 from conformance.recording.chain import FORMAT, GENESIS, RecordingError, opened
 from conformance.recording.forms import attempt_in, wave_in
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Contract, Ending
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.recording.foreign import Fields, exchange, speaks_to
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")

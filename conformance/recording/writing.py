@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from conformance.exchange import Attempt, Exchange
 from conformance.model import RequestCase, Wave
+from conformance.model.exchange import Attempt, Exchange
 from conformance.recording.chain import FORMAT, GENESIS, RecordingError, closed
 from conformance.recording.forms import attempt_out, case_out
 from conformance.recording.reading import Recording

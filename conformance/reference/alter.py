@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from conformance.model.json_text import dumps
 from conformance.reference.message import Request
-from conformance.strictjson import dumps
 
 if TYPE_CHECKING:
     from conformance.reference.core import Reference

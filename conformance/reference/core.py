@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from conformance.model import Contract
+from conformance.model.json_text import readable
 from conformance.reference import gate, reply
 from conformance.reference.alter import Alteration, Call, Memory, Stage
 from conformance.reference.fault import Fault
@@ -23,7 +24,6 @@ from conformance.reference.settings import Settings
 from conformance.reference.wish import Prompt, Wish, read
 from conformance.reference.writing import Order, Step, Written, score, written
 from conformance.schema import error_entry
-from conformance.strictjson import readable
 
 MOST_CANDIDATES: Final = 4096
 UNLIMITED: Final = 256

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from conformance.exchange import Document, Exchange, Piece
 from conformance.judge import Traffic, judge_all
 from conformance.model import BROKEN, Ending, Verdict, Wave
+from conformance.model.exchange import Document, Exchange, Piece
 from conformance.reference.places import CHANGES, Path, changed, differs, general, walk
 from conformance.reference.proof import Ground
 from conformance.runner.repeats import repeats

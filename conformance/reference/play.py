@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.exchange import Attempt, Exchange, Piece
 from conformance.model import Contract, Credential, Ending, RequestCase, Wave
+from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference.core import Reference, respond
 from conformance.reference.message import Request, Response
 from conformance.transport.pace import RETRIED, Patience

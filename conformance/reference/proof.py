@@ -11,12 +11,12 @@ from multiprocessing import get_context
 from typing import Any, Final
 from zlib import crc32
 
-from conformance.budget import usual
 from conformance.catalogue import load as checks
 from conformance.contract import load, providers
-from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.model import Contract, Outcome
+from conformance.model.budget import usual
+from conformance.model.exchange import Exchange
 from conformance.planning import Scene, draw, setting
 from conformance.planning.journey import Drawn, Journey
 from conformance.planning.remembered import Remembered

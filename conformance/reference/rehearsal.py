@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
-from conformance.exchange import Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.model import BROKEN, RequestCase, Verdict, Wave
+from conformance.model.exchange import Exchange
 from conformance.recall import Recall
 from conformance.reference.core import Reference
 from conformance.reference.play import play

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.asked import Asked
 from conformance.model import Contract
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
 from conformance.reference.language import LanguageModel
 from conformance.reference.sampling import Sampling
 from conformance.reference.tokens import EOS, SIZE, spell
-from conformance.strictjson import MISSING
 
 FAR = 1e4
 MOST = 5000  # choices; whoever asks for more is turned away, or, by a fault, given this many

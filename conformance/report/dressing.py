@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any, Final
 
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.report.page import asset, fragment
 from conformance.report.standing import Row
 from conformance.report.text import visible

@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 from typing import Any, Final
 
 from conformance.catalogue import load
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.report.standing import Row
 
 MOST_OCCURRENCES: Final = 1_500

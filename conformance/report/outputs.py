@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.report import badge, ctrf, index, junit, markdown, page
 from conformance.report.results import dumps
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.report.evidence import Traffic, citations, with_companions
 from conformance.report.locate import event_of
 from conformance.report.replay import again

@@ -21,8 +21,8 @@ from conformance.report.standing import VERDICTS, exit_code, index, score
 from conformance.waivers import Waiver, apply, today
 
 if TYPE_CHECKING:
-    from conformance.exchange import Exchange
     from conformance.model import Evidence, RequestCase, Verdict
+    from conformance.model.exchange import Exchange
     from conformance.runner import Run
 
 SCHEMA: Final = "conformance-results/1"

@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from conformance.exchange import DONE, Exchange
-from conformance.sse import Event
+from conformance.model.exchange import DONE, Exchange
+from conformance.model.sse import Event
 
 WIDTH, LEFT, RIGHT, AXIS = 720, 8, 8, 40
 

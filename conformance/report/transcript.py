@@ -12,7 +12,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from conformance.exchange import Exchange
+from conformance.model.exchange import Exchange
 from conformance.report import timeline
 from conformance.report.locate import event_of, pointer_of, span
 from conformance.report.replay import LONGEST, curl, python

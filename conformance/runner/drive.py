@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from conformance import __version__
-from conformance.budget import Account, Budget, Cost, reported
-from conformance.exchange import Attempt, Exchange
 from conformance.judge import Traffic, judge_all
 from conformance.minimal import SHRINK, smallest, traffic
 from conformance.model import Contract, Ending, RequestCase, Verdict, Wave
+from conformance.model.budget import Account, Budget, Cost, reported
+from conformance.model.exchange import Attempt, Exchange
+from conformance.model.json_text import dumps
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.forms import case_out
 from conformance.runner.outcome import Endpoint, Run, totals
 from conformance.runner.reach import first, obstacle
 from conformance.runner.repeats import MOST_CASES, repeats
-from conformance.strictjson import dumps
 from conformance.transport import Pace, Patience, Sender, Target, Watcher
 from conformance.transport.sending import PATIENT, STEADY, UNWATCHED
 

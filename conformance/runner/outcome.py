@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.budget import Cost, reported
-from conformance.exchange import Exchange
 from conformance.model import Contract, RequestCase, Verdict
+from conformance.model.budget import Cost, reported
+from conformance.model.exchange import Exchange
 
 
 @dataclass(frozen=True, slots=True)

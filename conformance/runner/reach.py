@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.catalogue import show
-from conformance.exchange import Exchange
 from conformance.model import Credential, RequestCase, Validity, Wave
-from conformance.strictjson import MISSING
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import MISSING
 from conformance.transport import Redaction, Target
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from conformance.exchange import Exchange
 from conformance.model import Level, RequestCase, Verdict, Wave
+from conformance.model.exchange import Exchange
 
 COPIES: Final = 3  # of each exchange, the first included
 MOST_CASES: Final = 120  # of a run

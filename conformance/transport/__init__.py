@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from conformance.model.redaction import Redaction
 from conformance.transport.pace import Pace, Patience
-from conformance.transport.redaction import Redaction
 from conformance.transport.sending import Sender, Watcher
 from conformance.transport.target import Target
 

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from conformance.exchange import Attempt, Piece
 from conformance.model import Ending
+from conformance.model.exchange import Attempt, Piece
 
 MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones must not cost a gigabyte
 JOINED: Final = 64 * 1024

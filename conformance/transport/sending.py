@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from anyio.lowlevel import checkpoint
 
-from conformance.asked import Asked
-from conformance.budget import Account, Cost, reported, worst_case
-from conformance.exchange import Attempt, Exchange
 from conformance.model import Ending, RequestCase, Validity, Wave
+from conformance.model.budget import Account, Cost, reported, worst_case
+from conformance.model.exchange import Attempt, Exchange
+from conformance.model.redaction import Redaction
+from conformance.model.request_view import Asked
 from conformance.transport.pace import RETRIED, Bucket, Pace, Patience, back_off, retry_after
-from conformance.transport.redaction import Redaction
 from conformance.transport.target import Target
 from conformance.transport.wire import Tried, Wire
 

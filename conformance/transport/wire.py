@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from conformance.exchange import Attempt
 from conformance.model import Ending, RequestCase
+from conformance.model.exchange import Attempt
 from conformance.transport.pace import Patience
 from conformance.transport.reading import Reading, Shelf
 from conformance.transport.target import Target

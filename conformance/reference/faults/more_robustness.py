@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from conformance.model import Ending
+from conformance.model.json_text import loads
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import asked
 from conformance.reference.fault import fault
 from conformance.reference.faults.robustness import ACCEPTS, _failed
 from conformance.reference.message import Problem, Refusal, Request, Response
-from conformance.strictjson import loads
 
 
 @fault(

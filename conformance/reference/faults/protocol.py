@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.model import Contract, Level
+from conformance.model.json_text import dumps, loads
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import headed, streaming, successful
 from conformance.reference.fault import fault
 from conformance.reference.message import Problem, Refusal, Request, Response
-from conformance.strictjson import dumps, loads
 
 CHECK = "invalid_is_refused"
 

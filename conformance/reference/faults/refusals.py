@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from conformance.model import Contract, Edge, Level
+from conformance.model.json_text import MISSING
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import asked
 from conformance.reference.fault import fault
 from conformance.reference.faults.limits import closed, is_number
 from conformance.reference.message import Problem, Refusal
-from conformance.strictjson import MISSING
 
 
 def _refused(message: str, param: str) -> Refusal:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.model import Ending
+from conformance.model.json_text import MISSING, loads
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import Json, asked, choices, sampled, streaming
 from conformance.reference.fault import fault
 from conformance.reference.message import Response
 from conformance.reference.wish import Wish
-from conformance.strictjson import MISSING, loads
 
 TEXT = (
     "tokens_join_to_text",

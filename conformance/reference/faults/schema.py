@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from conformance.model import Contract
+from conformance.model.json_text import dumps
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import Json, choices, streaming, usages
 from conformance.reference.fault import fault
-from conformance.strictjson import dumps
 
 PLAIN, CHUNK = "plain_field_conforms", "chunk_field_conforms"
 SEEN = (

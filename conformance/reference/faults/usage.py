@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from conformance.model import Contract
+from conformance.model.json_text import dumps
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import Json, usages
 from conformance.reference.fault import fault
-from conformance.strictjson import dumps
 
 OWN = ("usage_chunk_is_sent", "usage_chunk_has_no_choices", "usage_chunk_is_last", "usage_is_in_last_chunk",
        "other_chunks_carry_null_usage", "twin_usage_agrees")  # fmt: skip

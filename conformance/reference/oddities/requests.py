@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.model import Contract, Level
+from conformance.model.sse import BOM
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import answered, sampled
 from conformance.reference.message import Request, Response
 from conformance.reference.oddity import oddity
 from conformance.reference.wish import Wish
-from conformance.sse import BOM
 
 
 def _may_look_for_itself(contract: Contract) -> bool:

@@ -6,11 +6,11 @@ import json
 import zlib
 from dataclasses import replace
 
+from conformance.model.sse import BOM
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import answered, headed, in_pieces, pieces_of, streaming, successful
 from conformance.reference.message import Portion, Request, Response
 from conformance.reference.oddity import oddity
-from conformance.sse import BOM
 
 
 @oddity(Stage.FRAMES)

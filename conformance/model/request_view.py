@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from conformance.strictjson import MISSING
+from conformance.model.json_text import MISSING
 
 Prompt: TypeAlias = str | tuple[int, ...]
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from conformance.exchange import DECODED_CAP, Attempt, Piece
+from conformance.model.exchange import DECODED_CAP, Attempt, Piece
 
 SHORTEST_SECRET: Final = 6  # what is shorter ("EMPTY", "none", "x") is a placeholder, and too common to be masked
 _GZIP: Final = zlib.MAX_WBITS | 16

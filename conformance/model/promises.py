@@ -1,4 +1,4 @@
-"""The nouns: what a contract promises, what is asked of a target, what is found. Frozen, standard library only."""
+"""What a contract promises: levels, limits, requirements, parameters, and what is left open. Frozen data."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any
 
-from conformance.strictjson import MISSING, loads
+from conformance.model.cases import Validity
+from conformance.model.json_text import MISSING
 
 
 class Level(StrEnum):
@@ -27,53 +28,12 @@ class Layer(StrEnum):
     ECOSYSTEM = "ecosystem"
 
 
-class Outcome(StrEnum):
-    """What became of a requirement. ERROR is the suite's own fault, never the target's."""
-
-    PASS = "pass"  # noqa: S105 - no password
-    FAIL = "fail"
-    WARN = "warn"
-    FLAKY = "flaky"
-    INCONCLUSIVE = "inconclusive"
-    NOT_APPLICABLE = "not_applicable"
-    NOT_RUN = "not_run"
-    ERROR = "error"
-
-
-class Validity(StrEnum):
-    """Whether a request keeps to its contract, computed from the body that is sent."""
-
-    VALID = "valid"
-    INVALID = "invalid"
-    UNSPECIFIED = "unspecified"
-
-
 class Edge(StrEnum):
     """Whether the end point of a documented range belongs to it."""
 
     OPEN = "open"
     CLOSED = "closed"
     UNSPECIFIED = "unspecified"
-
-
-class Ending(StrEnum):
-    """How a response ended. ABANDONED: the client hung up, as the case told it to."""
-
-    COMPLETE = "complete"
-    TRUNCATED = "truncated"
-    TIMED_OUT = "timed_out"
-    OVERSIZED = "oversized"
-    ABANDONED = "abandoned"
-    UNREAD = "unread"  # it ended as it should, but too much had come before in this run to keep all of it
-
-
-class Credential(StrEnum):
-    """Which key a request carries; the transport fills it in, so that no case ever holds a secret."""
-
-    KEY = "key"
-    NONE = "none"
-    WRONG = "wrong"
-    LOWERCASE_SCHEME = "lowercase-scheme"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +163,14 @@ class Parameter:
     @property
     def types(self) -> frozenset[str]:
         """The JSON types that the schema allows, `null` left out; empty when it does not say."""
-        return frozenset(_types(self.schema)) - {"null"}
+        return frozenset(json_types(self.schema)) - {"null"}
 
 
-def _types(schema: Mapping[str, Any]) -> set[str]:
+def json_types(schema: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a schema names, those of its branches included; empty where it names none."""
     told = schema.get("type", ())
     inside = (branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word, ()))
-    return {told} if isinstance(told, str) else set(told).union(*map(_types, inside))
+    return {told} if isinstance(told, str) else set(told).union(*map(json_types, inside))
 
 
 @dataclass(frozen=True)
@@ -270,130 +231,3 @@ class Contract:
     @cached_property
     def _by_parameter(self) -> dict[str, Limit]:
         return {limit.parameter: limit for limit in reversed(self.limits)}
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """A case's part in a group of cases that are judged together: the kind of relation, which one, and the role."""
-
-    kind: str
-    key: str
-    role: str
-
-
-@dataclass(frozen=True)
-class RequestCase:
-    """One request to be sent, whole, before anything is sent.
-
-    `content` is the body as bytes (it need not be JSON); `breaks` names the requirements that an INVALID case breaks;
-    `hang_up_after` is the number of response pieces after which the client closes the connection;
-    `repeats` names the case that this one sends again.
-    """
-
-    id: str
-    content: bytes
-    origin: str
-    validity: Validity = Validity.VALID
-    breaks: tuple[str, ...] = ()
-    groups: tuple[Membership, ...] = ()
-    method: str = "POST"
-    path: str = ""
-    headers: tuple[tuple[str, str], ...] = (("content-type", "application/json"),)
-    credential: Credential = Credential.KEY
-    hang_up_after: int | None = None
-    hostile: bool = False
-    repeats: str = ""
-    note: str = ""
-
-    @cached_property
-    def body(self) -> Any:
-        """The body as JSON, or MISSING where it is none."""
-        try:
-            return loads(self.content)
-        except ValueError:
-            return MISSING
-
-
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """Cases that may be sent together: `serial` one after another, the first `burst` of them all at once."""
-
-    name: str
-    cases: tuple[RequestCase, ...]
-    serial: bool = False
-    burst: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """An occurrence that keeps the promise, or `count` of them at once."""
-
-    at: str = ""
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """An occurrence that breaks the promise: what was observed first, then what was expected.
-
-    `case` names the exchange it shows in, where a group leaves that open. `flaky`: sent again, it was kept as well.
-    `steady`: it only counts of a target that answers the same request in the same way.
-    """
-
-    message: str
-    at: str = ""
-    case: str = ""
-    flaky: bool = False
-    steady: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """What a target does at a point that the document leaves open: shown, never judged."""
-
-    subject: str
-    value: str
-    at: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unclear:
-    """An occurrence that was due and shows nothing either way; `repeat` asks for the same exchanges once more."""
-
-    reason: str
-    repeat: bool = False
-
-
-Finding: TypeAlias = Held | Violation | Observation | Unclear
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A broken promise at one place: the case, the place in its response, what was observed and expected."""
-
-    case: str
-    at: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one requirement.
-
-    `examined` counts occurrences, `exchanges` the exchanges or groups that showed any, `violations` the occurrences
-    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: what settles each doubt, if sent again.
-    """
-
-    requirement: Requirement
-    outcome: Outcome
-    reason: str = ""
-    examined: int = 0
-    exchanges: int = 0
-    violations: int = 0
-    evidence: tuple[Evidence, ...] = ()
-    observations: tuple[Observation, ...] = ()
-    incomplete: bool = False
-    repeat: tuple[tuple[str, ...], ...] = ()
-
-
-BROKEN: Final = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.FLAKY})

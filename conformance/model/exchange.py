@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from conformance import sse
-from conformance.model import Ending, RequestCase
-from conformance.strictjson import MISSING, loads
+from conformance.model import Ending, RequestCase, sse
+from conformance.model.json_text import MISSING, loads
 
 DONE: Final = "[DONE]"
 EVENT_STREAM: Final = "text/event-stream"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.asked import Asked
+from conformance.model.request_view import Asked
 
 ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
 BYTES_PER_TOKEN: Final = 3  # a cautious guess for prompts, put right by the usage that the target reports

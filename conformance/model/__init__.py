@@ -1,0 +1,67 @@
+"""The nouns of the project. Nothing comes in; everything else is built from these.
+
+Out: promises (`Contract`, `Requirement`, `Limit`), what is sent (`RequestCase`, `Wave`), what came back (`Exchange`),
+what it shows (`Violation`, `Verdict`), and readers without I/O: event streams, strict JSON, redaction, budgets.
+Imports the standard library only, never another package of the project.
+"""
+
+from conformance.model.cases import Credential, Ending, Membership, RequestCase, Validity, Wave
+from conformance.model.findings import (
+    BROKEN,
+    Evidence,
+    Finding,
+    Held,
+    Observation,
+    Outcome,
+    Unclear,
+    Verdict,
+    Violation,
+)
+from conformance.model.promises import (
+    Ambiguity,
+    Combination,
+    Contract,
+    Edge,
+    Exclusion,
+    Layer,
+    Level,
+    Limit,
+    Parameter,
+    Repair,
+    Requirement,
+    Source,
+    Statement,
+    json_types,
+)
+
+__all__ = [
+    "BROKEN",
+    "Ambiguity",
+    "Combination",
+    "Contract",
+    "Credential",
+    "Edge",
+    "Ending",
+    "Evidence",
+    "Exclusion",
+    "Finding",
+    "Held",
+    "Layer",
+    "Level",
+    "Limit",
+    "Membership",
+    "Observation",
+    "Outcome",
+    "Parameter",
+    "Repair",
+    "RequestCase",
+    "Requirement",
+    "Source",
+    "Statement",
+    "Unclear",
+    "Validity",
+    "Verdict",
+    "Violation",
+    "Wave",
+    "json_types",
+]
