@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from conformance.contract import load, providers
-from conformance.derive import fields
+from conformance.contract.derived_rows import fields
 from conformance.explain import card
 from conformance.model import Contract, Requirement
 

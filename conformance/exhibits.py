@@ -116,9 +116,9 @@ def _refusal(contract: Contract, right: Exchange) -> Exchange:
 
 
 def _complaint(contract: Contract, status: int, words: str) -> Any:
+    from conformance.contract.validity import error_entry
     from conformance.reference.filling import ENVELOPE, complaint
     from conformance.reference.message import Problem, Refusal
-    from conformance.schema import error_entry
 
     schema = contract.errors.get(error_entry(contract, status), ENVELOPE)
     return complaint(schema, Refusal(status, (Problem(words, "prompt"),)))
@@ -159,7 +159,7 @@ def _reply(row: Requirement, asked: dict[str, Any], document: Any) -> Exchange:
 
 def _with(contract: Contract, row: Requirement, document: Any) -> Any:
     """The document with an optional field filled in, so that there is something to look at."""
-    from conformance.derive import fields
+    from conformance.contract.derived_rows import fields
     from conformance.reference.filling import fill
 
     schema = contract.chunk if row.params.get("channel") == "chunk" else contract.response

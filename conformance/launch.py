@@ -97,10 +97,11 @@ def load(settings: Settings) -> Contract:
         raise SettingsError(
             f"there is no provider {settings.provider!r}; expected one of {', '.join(known)}, or --specs DIR"
         )
-    from conformance import frozen
+    from conformance.catalogue import load as load_checks
+    from conformance.contract import requirement_sets as frozen
 
     try:
-        found = contracts.load(settings.provider, settings.specs)
+        found = contracts.load(settings.provider, settings.specs, load_checks())
         if not settings.requirements:
             return found
         return frozen.pinned(found, frozen.in_force(settings.provider, settings.requirements, settings.specs))

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from conformance import frozen
 from conformance.certificate import dsse, keys
 from conformance.certificate.bundle import hashes
 from conformance.certificate.canonical import canonical, sealed
@@ -27,6 +26,7 @@ from conformance.certificate.lock import NAME as LOCK
 from conformance.certificate.statement import OURS
 from conformance.cli import _guarded
 from conformance.contract import load
+from conformance.contract import requirement_sets as frozen
 from conformance.recording.chain import GENESIS, closed
 from tests.test_sixth_provider import written
 

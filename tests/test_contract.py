@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from conformance.catalogue import load as load_checks
 from conformance.contract import ContractError, folders, load, providers
-from conformance.limits import plainly
+from conformance.contract.bounds import plainly
+from conformance.contract.validity import validity
 from conformance.model import Edge, Layer, Level, Validity
-from conformance.schema import validity
 
 OPENAPI = {
     "openapi": "3.1.0",
@@ -215,7 +216,7 @@ def test_a_key_that_stands_twice_is_told_with_its_line(folder, tmp_path):
     with (tmp_path / "madeup/contract.yaml").open("a") as file:
         file.write("title: again\n")
     with pytest.raises(ContractError, match=r"contract.yaml: line \d+, column 1: .*'title' stands twice"):
-        load("madeup", [specs])
+        load("madeup", [specs], load_checks())
 
 
 def test_an_unknown_provider_is_told_which_there_are():

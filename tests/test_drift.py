@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance.contract import ContractError, load
-from conformance.drift import drift, read_document
+from conformance.contract.drift import drift, read_document
 
 SEEDS = os.environ.get("CONFORMANCE_SEEDS")
 

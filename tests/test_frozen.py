@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance import frozen
 from conformance.contract import ContractError, load, providers
+from conformance.contract import requirement_sets as frozen
 from conformance.model import Evidence, Level, Outcome, Verdict
 from conformance.report import ctrf, junit, markdown, page, results, terminal
 from conformance.report.standing import gates, shown_as

@@ -8,8 +8,9 @@ import pytest
 from planned import PROVIDERS, bodies, contract, plan
 
 from conformance import planning
+from conformance.contract.bounds import top
+from conformance.contract.validity import complaints, validity
 from conformance.examples import contract as small
-from conformance.limits import top
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
 from conformance.model.json_text import MISSING
 from conformance.planning.arrays import coverage, rows
@@ -17,7 +18,6 @@ from conformance.planning.dimensions import Dimension, dimensions
 from conformance.planning.edges import beyond, ends, open_ends
 from conformance.planning.scene import SHORT, Scene
 from conformance.planning.values import inside, level, specimens
-from conformance.schema import complaints, validity
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
 

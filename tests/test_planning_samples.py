@@ -14,12 +14,12 @@ from hypothesis import find
 from planned import PROVIDERS, contract, drawn, plan
 
 from conformance import planning
+from conformance.contract.validity import validity
 from conformance.model import Validity
 from conformance.model.json_text import dumps
 from conformance.planning.arrays import row_of
 from conformance.planning.dimensions import dimensions
 from conformance.planning.samples import LEAST, free_text
-from conformance.schema import validity
 
 FULL = {provider: [body for body in drawn(provider, "full") if "model" in body] for provider in PROVIDERS}
 PATCHES = {provider: [one for one in drawn(provider, "full") if "model" not in one] for provider in PROVIDERS}

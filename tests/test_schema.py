@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.contract import load
-from conformance.model import Validity
-from conformance.model.json_text import dumps
-from conformance.schema import (
+from conformance.contract.validity import (
     SchemaError,
     allows_null,
     any_of,
@@ -21,6 +19,8 @@ from conformance.schema import (
     validity,
     without,
 )
+from conformance.model import Validity
+from conformance.model.json_text import dumps
 
 DOCUMENT = {
     "components": {"schemas": {"Name": {"type": "string"}, "Loop": {"items": {"$ref": "#/components/schemas/Loop"}}}}

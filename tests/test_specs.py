@@ -13,9 +13,9 @@ from openapi_spec_validator import validate
 
 from conformance.catalogue import load as catalogue
 from conformance.contract import folders, load, providers, read_yaml
-from conformance.derive import fields
+from conformance.contract.derived_rows import fields
+from conformance.contract.validity import combines, follow, validity
 from conformance.model import Contract, Layer, Level, Validity
-from conformance.schema import combines, follow, validity
 
 SPECS = folders()[-1]
 PROVIDERS = providers()

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from conformance.contract import load, providers
+from conformance.contract.validity import validity
 from conformance.judge import Traffic, judge_all
 from conformance.model import Level, Outcome, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.schema import validity
 
 FOLDER = os.environ.get("CONFORMANCE_TRAFFIC", "")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="set CONFORMANCE_TRAFFIC to a folder of recorded exchanges")

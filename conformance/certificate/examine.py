@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from conformance import contract as contracts
-from conformance import frozen
+from conformance.catalogue import load as load_checks
 from conformance.certificate import bundle, evidence, leaks, redraw, verdicts
 from conformance.certificate import lock as locks
 from conformance.certificate.build import build
 from conformance.certificate.lock import Lock, LockError
 from conformance.certificate.reasons import Fault
+from conformance.contract import requirement_sets as frozen
 from conformance.launch import RECORDING
 from conformance.model import Contract
 from conformance.recording import Recording, RecordingError
@@ -94,7 +95,7 @@ def _terms(lock: Lock, specs: Sequence[Path], faults: list[Fault]) -> tuple[Cont
     """The contract and the set that the plan names, or what has to be installed to have them."""
     told, wanted = lock.told["contract"], lock.told["requirements"]
     try:
-        contract = contracts.load(told["provider"], specs)
+        contract = contracts.load(told["provider"], specs, load_checks())
         then = frozen.in_force(told["provider"], wanted["date"], specs)
     except contracts.ContractError as error:
         return None, None, _needs(lock, f"the contract is not here ({error})")

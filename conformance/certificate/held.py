@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conformance import contract as contracts
-from conformance import frozen
 from conformance.certificate import lock as locks
 from conformance.certificate.build import build
 from conformance.certificate.lock import Lock, LockError
+from conformance.contract import requirement_sets as frozen
 from conformance.settings import Settings, SettingsError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from conformance.model.json_text import dumps
 from conformance.recording.forms import case_out, wave_in
 
 if TYPE_CHECKING:
-    from conformance.frozen import Frozen
+    from conformance.contract.requirement_sets import Frozen
     from conformance.planning import Plan
     from conformance.settings import Settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate.reasons import Fault
-from conformance.frozen import Frozen
+from conformance.contract.requirement_sets import Frozen
 from conformance.judge import judge_all
 from conformance.minimal import traffic
 from conformance.model import Contract

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from conformance.catalogue import Terms, show
-from conformance.limits import top
+from conformance.contract.bounds import top
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING, dumps, readable
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 from conformance.agreement import blame, excuse, members
 from conformance.catalogue import Findings, Scope, Terms, check, show
 from conformance.checks.stop import generated
+from conformance.contract.validity import validator
 from conformance.examples import choice, completion, example, group, plain
 from conformance.model import Finding, Held, Unclear, Violation
 from conformance.model.exchange import Group
 from conformance.model.json_text import MISSING, dumps, loads
 from conformance.model.request_view import Asked
-from conformance.schema import validator
 
 OBJECT: Final = {"response_format": {"type": "json_object"}}
 NAMED: Final = {

@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any, Final
 
 from conformance.catalogue import Findings, Scope, Terms, check, owed, show
+from conformance.contract.validity import error_entry, validator
 from conformance.examples import choice, completion, error, example, plain, stream
 from conformance.model import Held, Violation
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.schema import error_entry, validator
 
 Place = tuple[str, Any]
 

@@ -150,7 +150,7 @@ def drift_command(provider: str, against: Path, as_json: bool, **given: Any) -> 
 
     Exit code 0 without a change, 1 with one, 2 where FILE holds no such document.
     """
-    from conformance import drift
+    from conformance.contract import drift
 
     contract = contract_of(provider, given)
     try:

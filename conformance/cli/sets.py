@@ -18,8 +18,8 @@ from conformance.settings import SettingsError, settings
 @options("specs")
 def freeze_command(provider: str, day: str | None, **given: Any) -> int:
     """Keep the requirements of PROVIDER that are in force now as a set, for `run --requirements DATE`."""
-    from conformance import frozen
     from conformance.contract import ContractError
+    from conformance.contract import requirement_sets as frozen
 
     contract = contract_of(provider, given)
     try:
@@ -41,8 +41,8 @@ def frozen_command(provider: str, before: str | None, after: str | None, **given
 
     Exit code 0 without a change, 1 with one.
     """
-    from conformance import frozen
     from conformance.contract import ContractError
+    from conformance.contract import requirement_sets as frozen
 
     contract = contract_of(provider, given)
     specs = settings(provider, given).specs

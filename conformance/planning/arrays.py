@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
+from conformance.contract.validity import combines
 from conformance.model import Combination, Validity
 from conformance.model.json_text import MISSING
 from conformance.planning.covering import Banned, Row, array
 from conformance.planning.dimensions import Dimension
 from conformance.planning.scene import Scene
-from conformance.schema import combines
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.limits import top
+from conformance.contract.bounds import top
 from conformance.model import Edge, Limit, Validity
 from conformance.planning.scene import Scene
 from conformance.planning.values import Level, level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.limits import plainly, top
+from conformance.contract.bounds import plainly, top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.planning.bundle import Bundle

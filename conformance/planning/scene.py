@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from conformance.catalogue import load
+from conformance.contract.validity import combines, validity
 from conformance.model import Contract, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.model.request_view import Asked
 from conformance.planning.known import Known
 from conformance.planning.values import inside, specimens
-from conformance.schema import combines, validity
 
 # Counting goes on by itself, so a model has something to say; its next token is a common one with a small id.
 PROMPT: Final = "One, two, three, four"

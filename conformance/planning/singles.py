@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.limits import top
+from conformance.contract.bounds import top
 from conformance.model import Limit, Membership, Validity
 from conformance.model.json_text import dumps
 from conformance.planning.bundle import Bundle

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from conformance.contract.validity import branches
 from conformance.model import Contract, Limit, Validity
 from conformance.model.json_text import MISSING, dumps
-from conformance.schema import branches
 
 _NUMBERS: Final = (1, 2, 0, 0.5, 3, 10, -1, 64, 1000)
 _LONGEST_LABEL: Final = 40

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from conformance.contract.validity import validity
 from conformance.model import Contract, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import loads
 from conformance.model.redaction import Redaction
-from conformance.schema import validity
 from conformance.transport.target import is_secret
 
 Fields = tuple[tuple[str, str], ...]

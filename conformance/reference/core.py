@@ -11,6 +11,7 @@ from functools import cached_property
 from random import Random
 from typing import Any, Final
 
+from conformance.contract.validity import error_entry
 from conformance.model import Contract
 from conformance.model.json_text import readable
 from conformance.reference import gate, reply
@@ -23,7 +24,6 @@ from conformance.reference.oddity import Oddity
 from conformance.reference.settings import Settings
 from conformance.reference.wish import Prompt, Wish, read
 from conformance.reference.writing import Order, Step, Written, score, written
-from conformance.schema import error_entry
 
 MOST_CANDIDATES: Final = 4096
 UNLIMITED: Final = 256

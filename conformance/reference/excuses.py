@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.contract import providers
-from conformance.yamlfile import read_yaml
+from conformance.contract.yaml_file import read_yaml
 
 FILE: Final = Path(__file__).parent / "unnoticed.yaml"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from conformance.contract.validity import branches
 from conformance.model.json_text import MISSING
 from conformance.reference.message import Problem, Refusal
-from conformance.schema import branches
 
 Known = Callable[[str, Mapping[str, Any]], Any]
 

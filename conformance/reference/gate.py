@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from conformance.contract.validity import BOUNDS, COUNTS, any_of, combines, complaints, validity, without
 from conformance.model import Combination, Contract, Limit, Validity
 from conformance.model.json_text import MISSING, dumps, loads
 from conformance.reference.message import Problem, Refusal, Request
-from conformance.schema import BOUNDS, COUNTS, any_of, combines, complaints, validity, without
 
 MOST_REMEMBERED: Final = 4096
 LONGEST_REMEMBERED: Final = 4096

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from conformance.contract.validity import allows_null, branches
 from conformance.model import Contract
 from conformance.reference.filling import fill
 from conformance.reference.settings import Settings
 from conformance.reference.tokens import label
 from conformance.reference.wish import Prompt, Wish
 from conformance.reference.writing import Step, Written
-from conformance.schema import allows_null, branches
 
 KNOWN = frozenset({"id", "object", "created", "model", "choices", "usage"})
 OPTIONAL = frozenset({"system_fingerprint"})

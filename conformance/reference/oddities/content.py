@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from conformance.contract.validity import branches
 from conformance.model import Contract, Level
 from conformance.reference.alter import Call, Stage
 from conformance.reference.bending import Json, asked, choices, usages
 from conformance.reference.message import Problem, Refusal
 from conformance.reference.oddity import oddity
 from conformance.reference.tokens import SIZE
-from conformance.schema import branches
 
 
 @oddity(Stage.REPLY)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from conformance.contract.validity import BOUNDS, COUNTS, branches
 from conformance.model import Edge, Level, Limit, Parameter, Source
-from conformance.schema import BOUNDS, COUNTS, branches
 
 INT64: Final = (-(2**63), 2**63 - 1)
 MEANT: Final = 1e21

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -13,8 +13,13 @@ from typing import Any, Final
 
 import jsonschema
 
-from conformance import derive, limits
-from conformance.mistakes import mistakes
+from conformance.contract import bounds as limits
+from conformance.contract import derived_rows as derive
+from conformance.contract.lint import mistakes, unknown_checks
+from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
+from conformance.contract.yaml_file import ContractError as ContractError
+from conformance.contract.yaml_file import parse_yaml as parse_yaml
+from conformance.contract.yaml_file import read_yaml as read_yaml
 from conformance.model import (
     Ambiguity,
     Combination,
@@ -30,12 +35,9 @@ from conformance.model import (
     Validity,
 )
 from conformance.model.json_text import MISSING, dumps
-from conformance.schema import SchemaError, allows_null, follow, json_schema, locate, merge, sound
-from conformance.yamlfile import ContractError as ContractError
-from conformance.yamlfile import parse_yaml as parse_yaml
-from conformance.yamlfile import read_yaml as read_yaml
 
-PACKAGE: Final = Path(__file__).resolve().parent
+HERE: Final = Path(__file__).resolve().parent
+PACKAGE: Final = HERE.parent
 FILES: Final = ("openapi.yaml", "contract.yaml")
 METHODS: Final = frozenset({"get", "put", "post", "delete", "patch"})
 
@@ -62,11 +64,14 @@ def home(provider: str, specs: Sequence[Path] = ()) -> Path:
     raise ContractError("specs", f"/{provider}", f"no such provider; known are {known}; add one with --specs DIR")
 
 
-def load(provider: str, specs: Sequence[Path] = ()) -> Contract:
-    """The contract of a provider; a ContractError says what to mend where its folder is not in order."""
+def load(provider: str, specs: Sequence[Path] = (), checks: Collection[str] = ()) -> Contract:
+    """The contract of a provider; a ContractError says what to correct where its folder is not in order.
+
+    `checks` are the names that a requirement may bind; where none are given, any name is accepted.
+    """
     folder = home(provider, specs)
     files = (folder / FILES[0], folder / FILES[1], _common(specs))
-    return _loaded(provider, files, tuple(map(_stamp, files)))
+    return _loaded(provider, files, tuple(map(_stamp, files)), frozenset(checks))
 
 
 def _common(specs: Sequence[Path]) -> Path:
@@ -83,13 +88,15 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=32)
-def _loaded(provider: str, files: tuple[Path, Path, Path], stamps: tuple[tuple[int, int], ...]) -> Contract:
-    return _contract(provider, *files)
+def _loaded(
+    provider: str, files: tuple[Path, Path, Path], stamps: tuple[tuple[int, int], ...], checks: frozenset[str]
+) -> Contract:
+    return _contract(provider, *files, checks)
 
 
 @cache
 def _schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((PACKAGE / "contract.schema.json").read_text("utf-8"))
+    found: dict[str, Any] = json.loads((HERE / "contract.schema.json").read_text("utf-8"))
     return found
 
 
@@ -103,7 +110,7 @@ def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _contract(provider: str, at: Path, file: Path, common_file: Path) -> Contract:
+def _contract(provider: str, at: Path, file: Path, common_file: Path, checks: frozenset[str]) -> Contract:
     openapi = read_yaml(at)
     if not isinstance(openapi, dict):
         raise ContractError(at, "", "is no object; an OpenAPI document begins with `openapi: 3.x`")
@@ -114,9 +121,12 @@ def _contract(provider: str, at: Path, file: Path, common_file: Path) -> Contrac
     if data["provider"] != provider:
         raise ContractError(file, "/provider", f"is {data['provider']!r}; expected the folder's name {provider!r}")
     try:
-        return _assemble(openapi, data, common, at, file)
+        contract = _assemble(openapi, data, common, at, file)
     except SchemaError as error:
         raise ContractError(at, error.at, error.message) from None
+    for where, message in unknown_checks(data, checks) if checks else ():
+        raise ContractError(file, where, message)
+    return contract
 
 
 def _operation(openapi: Mapping[str, Any], data: Mapping[str, Any], at: Path) -> tuple[str, str, Mapping[str, Any]]:

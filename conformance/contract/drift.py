@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.contract import ContractError, parse_yaml
-from conformance.derive import Field, fields, keywords
+from conformance.contract.derived_rows import Field, fields, keywords
+from conformance.contract.validity import SchemaError, follow, json_schema, merge
+from conformance.contract.yaml_file import ContractError, parse_yaml
 from conformance.model import Contract, Requirement
 from conformance.model.json_text import MISSING
-from conformance.schema import SchemaError, follow, json_schema, merge
 
 FENCE: Final = re.compile(r"^(`{3,})[^\n`]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 TIGHTER_WHEN_GREATER: Final = frozenset({"minimum", "minItems", "exclusiveMinimum"})

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.limits import plainly, top
+from conformance.contract.bounds import plainly, top
+from conformance.contract.validity import allows_null, branches
 from conformance.model import (
     Combination,
     Edge,
@@ -20,7 +21,6 @@ from conformance.model import (
     json_types,
 )
 from conformance.model.json_text import MISSING
-from conformance.schema import allows_null, branches
 
 KEYWORDS: Final = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems", "pattern")
 VISIBLE_DEFAULTS: Final = frozenset({"n", "max_tokens", "echo", "stream", "logprobs"})

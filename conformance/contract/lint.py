@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
-from conformance.limits import top
-from conformance.schema import SchemaError, follow
+from conformance.contract.bounds import top
+from conformance.contract.validity import SchemaError, follow
 
 Mistake: TypeAlias = tuple[str, str]
 """A JSON pointer into contract.yaml, and what is wrong there, with the way to mend it."""
@@ -19,7 +19,7 @@ def mistakes(
 ) -> Iterator[Mistake]:
     """Everything in contract.yaml that refers to what is not there."""
     yield from _limits(data, parameters)
-    yield from _checks(data)
+    yield from _ids(data)
     yield from _sources(data, openapi)
     yield from _names(data, parameters)
     ids = [row["id"] for row in common.get("requirements", ())]
@@ -43,16 +43,19 @@ def _limits(data: Mapping[str, Any], parameters: Collection[str]) -> Iterator[Mi
             yield f"/limits/{place}", f"low is {row['low']} and high {row['high']}; expected low to be below high"
 
 
-def _checks(data: Mapping[str, Any]) -> Iterator[Mistake]:
-    from conformance.catalogue import load as catalogue
-
+def _ids(data: Mapping[str, Any]) -> Iterator[Mistake]:
     seen: set[str] = set()
     for place, row in enumerate(data.get("requirements", ())):
         if row["id"] in seen:
             yield f"/requirements/{place}/id", f"{row['id']!r} stands twice; give each row its own id"
         seen.add(row["id"])
-        if row["check"] not in catalogue():
-            hint = meant(row["check"], catalogue()) or "`conformance list --checks` names them all"
+
+
+def unknown_checks(data: Mapping[str, Any], checks: Collection[str]) -> Iterator[Mistake]:
+    """Rows of contract.yaml that bind a check that is not among `checks`."""
+    for place, row in enumerate(data.get("requirements", ())):
+        if row["check"] not in checks:
+            hint = meant(row["check"], checks) or "`conformance list --checks` names them all"
             yield f"/requirements/{place}/check", f"there is no check {row['check']!r}; {hint}"
 
 

@@ -8,9 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.contract import home
+from conformance.contract.loader import home
+from conformance.contract.yaml_file import ContractError, read_yaml
 from conformance.model import Contract, Level
-from conformance.yamlfile import ContractError, read_yaml
 
 HEAD: Final = "# What was required on this date, and how strongly. `conformance freeze` wrote it; it is never edited.\n"
 
