@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from conformance.catalogue import show
+from conformance.judge.catalogue import show
 from conformance.model import Contract, Credential, RequestCase, Wave
 from conformance.model.budget import Account, Budget
 from conformance.model.exchange import Exchange

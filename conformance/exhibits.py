@@ -7,8 +7,8 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from conformance.catalogue import Terms, load
-from conformance.examples import plain, stream
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.fixtures import plain, stream
 from conformance.model import Contract, Credential, Held, Level, RequestCase, Requirement, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
@@ -139,7 +139,7 @@ def _documents(contract: Contract, row: Requirement) -> Iterator[tuple[dict[str,
     asked = {name: value for name, value in body.items() if name in contract.parameters}
     way: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
     asked |= {name: value for name, value in way.items() if name in contract.parameters}
-    from conformance.examples import case
+    from conformance.judge.fixtures import case
 
     for document in _answered(contract, case(asked)).documents:
         yield asked, document.value

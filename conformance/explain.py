@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.catalogue import Check, Example, Scope, load
 from conformance.exhibits import Exhibit, exhibits
+from conformance.judge.catalogue import Check, Example, Scope, load
 from conformance.model import Contract, Credential, Requirement
 from conformance.model.exchange import Exchange, Group
 

@@ -97,8 +97,8 @@ def load(settings: Settings) -> Contract:
         raise SettingsError(
             f"there is no provider {settings.provider!r}; expected one of {', '.join(known)}, or --specs DIR"
         )
-    from conformance.catalogue import load as load_checks
     from conformance.contract import requirement_sets as frozen
+    from conformance.judge.catalogue import load as load_checks
 
     try:
         found = contracts.load(settings.provider, settings.specs, load_checks())

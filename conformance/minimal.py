@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from conformance.catalogue import Scope, load
 from conformance.judge import Traffic, judge
+from conformance.judge.catalogue import Scope, load
 from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, RequestCase, Requirement, Verdict
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange

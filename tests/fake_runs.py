@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from conformance import examples as ex
+from conformance.judge import fixtures as ex
 from conformance.model import (
     Evidence,
     Layer,

@@ -6,7 +6,7 @@ from functools import cache
 
 from conformance import planning
 from conformance.contract import load, providers
-from conformance.examples import choice, completion, error, plain, stream
+from conformance.judge.fixtures import choice, completion, error, plain, stream
 from conformance.model import Validity
 from conformance.model.exchange import Exchange
 

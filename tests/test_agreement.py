@@ -2,9 +2,19 @@
 
 import pytest
 
-from conformance.agreement import compare, counted, excuse, finishes, members, same_choices, texts, unchanged, weigh
-from conformance.catalogue import Terms
-from conformance.examples import choice, completion, contract, error, group, plain, stream, usage
+from conformance.judge.catalogue import Terms
+from conformance.judge.comparison import (
+    compare,
+    counted,
+    excuse,
+    finishes,
+    members,
+    same_choices,
+    texts,
+    unchanged,
+    weigh,
+)
+from conformance.judge.fixtures import choice, completion, contract, error, group, plain, stream, usage
 from conformance.model import Ending, Held, Unclear, Validity, Violation
 
 TERMS = Terms(contract())

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from conformance import examples as ex
 from conformance.certificate import examine, held, keys, verify
 from conformance.certificate.bundle import hashes
 from conformance.certificate.canonical import canonical, seal, sealed
@@ -27,6 +26,7 @@ from conformance.certificate.trust import trusted
 from conformance.cli import _guarded
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge
+from conformance.judge import fixtures as ex
 from conformance.model import Layer, Level, Requirement, Source
 from conformance.reference import FAULTS, Reference, serve
 from conformance.settings import SettingsError, settings

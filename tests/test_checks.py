@@ -13,9 +13,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.catalogue import Scope, Terms, load
-from conformance.examples import case, choice, completion, contract, error, logprobs, plain, response, stream, usage
 from conformance.judge import Traffic, judge
+from conformance.judge.catalogue import Scope, Terms, load
+from conformance.judge.fixtures import (
+    case,
+    choice,
+    completion,
+    contract,
+    error,
+    logprobs,
+    plain,
+    response,
+    stream,
+    usage,
+)
 from conformance.model import Ending, Layer, Level, Membership, Observation, Outcome, Requirement, Source, Violation
 from conformance.model.exchange import Group, Piece
 
@@ -82,7 +93,7 @@ def test_name_and_area_are_sane(check):
     assert check.name == check.function.__name__
 
 
-@pytest.mark.parametrize("path", sorted(Path("conformance/checks").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(Path("conformance/judge/checks").glob("*.py")), ids=lambda path: path.stem)
 def test_a_module_of_checks_is_short_and_says_what_it_is_about(path):
     text = path.read_text("utf-8")
     assert len(text.splitlines()) <= 400

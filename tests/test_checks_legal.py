@@ -3,11 +3,11 @@
 from email.utils import formatdate
 from functools import cache
 
-from conformance.catalogue import Terms, load
 from conformance.contract import load as contract_of
 from conformance.contract import providers
-from conformance.examples import CREATED, case, choice, completion, contract, group, logprobs, plain, usage
 from conformance.judge import Traffic, judge
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.fixtures import CREATED, case, choice, completion, contract, group, logprobs, plain, usage
 from conformance.model import Held, Observation, Outcome, Unclear, Violation
 from conformance.reference.core import Reference
 from conformance.reference.play import exchange

@@ -2,11 +2,11 @@
 
 import pytest
 
-from conformance.catalogue import Terms, load
 from conformance.contract import load as contract_of
 from conformance.contract import providers
-from conformance.examples import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
-from conformance.judge import Traffic, judge, serves
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.fixtures import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
+from conformance.judge.verdicts import Traffic, judge, serves
 from conformance.model import (
     Held,
     Layer,

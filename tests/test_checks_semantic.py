@@ -2,9 +2,20 @@
 
 import pytest
 
-from conformance.catalogue import Terms, load
-from conformance.checks.best import beaten
-from conformance.examples import choice, completion, contract, error, group, logprobs, plain, response, stream, usage
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.checks.best_of import beaten
+from conformance.judge.fixtures import (
+    choice,
+    completion,
+    contract,
+    error,
+    group,
+    logprobs,
+    plain,
+    response,
+    stream,
+    usage,
+)
 from conformance.model import Held, Layer, Level, Requirement, Source, Unclear, Violation
 from conformance.model.exchange import Group
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.catalogue import Terms, load
-from conformance.examples import (
+from conformance.judge import Traffic, judge
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.fixtures import (
     CREATED,
     choice,
     completion,
@@ -19,7 +20,6 @@ from conformance.examples import (
     stream,
     usage,
 )
-from conformance.judge import Traffic, judge
 from conformance.model import (
     Combination,
     Credential,

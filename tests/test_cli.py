@@ -17,7 +17,7 @@ import pytest
 from conformance import recording
 from conformance.cli import _guarded
 from conformance.cli.judge import gravest
-from conformance.examples import case
+from conformance.judge.fixtures import case
 from conformance.model import Wave
 from conformance.planning import Plan, setting
 from conformance.planning.known import Known

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.catalogue import load as load_checks
 from conformance.contract import ContractError, folders, load, providers
 from conformance.contract.bounds import plainly
 from conformance.contract.validity import validity
+from conformance.judge.catalogue import load as load_checks
 from conformance.model import Edge, Layer, Level, Validity
 
 OPENAPI = {
@@ -205,7 +205,7 @@ ROW = {
 )
 def test_a_mistake_is_told_with_its_file_its_place_and_the_way_out(folder, change, at, says):
     with pytest.raises(ContractError) as raised:
-        load("madeup", [folder(**change)])
+        load("madeup", [folder(**change)], load_checks())
     assert str(raised.value).count("\n") == 0
     assert f"{at}: " in str(raised.value)
     assert says in str(raised.value)
@@ -216,7 +216,7 @@ def test_a_key_that_stands_twice_is_told_with_its_line(folder, tmp_path):
     with (tmp_path / "madeup/contract.yaml").open("a") as file:
         file.write("title: again\n")
     with pytest.raises(ContractError, match=r"contract.yaml: line \d+, column 1: .*'title' stands twice"):
-        load("madeup", [specs], load_checks())
+        load("madeup", [specs])
 
 
 def test_an_unknown_provider_is_told_which_there_are():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.catalogue import load as checks
+from conformance.judge.catalogue import load as checks
 from conformance.reference import FAULTS, ODDITIES
 from conformance.reference.proof import applying
 

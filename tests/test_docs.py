@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance.catalogue import load as catalogue
 from conformance.contract import load, providers
 from conformance.docs import coverage, pages
 from conformance.explain import card, examples
+from conformance.judge.catalogue import load as catalogue
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.catalogue import Terms, load
-from conformance.checks.effects_statistics import RISK, at_most, rank_sum, repetition
-from conformance.examples import choice, completion, contract, group, logprobs, plain
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.checks.sampling_statistics import RISK, at_most, rank_sum, repetition
+from conformance.judge.fixtures import choice, completion, contract, group, logprobs, plain
 from conformance.model import Held, Unclear, Violation
 
 CHECKS = load()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.examples import choice, completion, error, group, plain, response, stream, usage
+from conformance.judge.fixtures import choice, completion, error, group, plain, response, stream, usage
 from conformance.model import Ending, exchange
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.model.json_text import MISSING

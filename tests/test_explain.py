@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.catalogue import Scope, Terms
-from conformance.catalogue import load as catalogue
 from conformance.contract import load, providers
 from conformance.exhibits import exhibits
 from conformance.explain import KINDS, SCOPES, card, examples, exercised
+from conformance.judge.catalogue import Scope, Terms
+from conformance.judge.catalogue import load as catalogue
 from conformance.model import Held, Level, Violation
 from tests.test_sixth_provider import written
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from conformance import recording
 from conformance.contract import load
-from conformance.examples import case, choice, completion, plain, response, stream, usage
 from conformance.judge import Traffic, judge_all
+from conformance.judge.fixtures import case, choice, completion, plain, response, stream, usage
 from conformance.launch import launch
 from conformance.model import Ending, Outcome, Validity, Wave
 from conformance.model.exchange import Exchange

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.catalogue import CATALOGUE, Check, Scope, Terms, always, expect, load, show
-from conformance.examples import case, choice, completion, contract, error, plain, response, stream
-from conformance.judge import MOST_EVIDENCE, Traffic, judge, judge_all, serves
+from conformance.judge.catalogue import CATALOGUE, Check, Scope, Terms, always, expect, load, show
+from conformance.judge.fixtures import case, choice, completion, contract, error, plain, response, stream
+from conformance.judge.verdicts import MOST_EVIDENCE, Traffic, judge, judge_all, serves
 from conformance.model import (
     Credential,
     Ending,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance.catalogue import load as checks
 from conformance.contract import load, providers
+from conformance.judge.catalogue import load as checks
 from conformance.model import Level
 from conformance.proven import stored
 from conformance.reference import FAULTS, ODDITIES

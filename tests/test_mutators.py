@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.contract import providers
-from conformance.examples import choice, completion, plain
+from conformance.judge.fixtures import choice, completion, plain
 from conformance.proven import stored
 from conformance.reference import scores
 from conformance.reference.excuses import Excuse, excuses, idle, reason

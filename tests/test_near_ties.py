@@ -1,10 +1,10 @@
 """Texts that part where two tokens are nearly as likely are no fault; all other differences stay one."""
 
-from conformance.catalogue import Terms, load
-from conformance.examples import choice, completion, contract, plain
+from conformance.judge.catalogue import Terms, load
+from conformance.judge.fixtures import choice, completion, contract, plain
+from conformance.judge.near_ties import near_tie
 from conformance.model import Held, Unclear, Violation
 from conformance.model.exchange import Group
-from conformance.near_ties import near_tie
 
 COLD = {"temperature": 0, "logprobs": 2, "prompt": "A"}
 

@@ -10,7 +10,7 @@ from planned import PROVIDERS, bodies, contract, plan
 from conformance import planning
 from conformance.contract.bounds import top
 from conformance.contract.validity import complaints, validity
-from conformance.examples import contract as small
+from conformance.judge.fixtures import contract as small
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
 from conformance.model.json_text import MISSING
 from conformance.planning.arrays import coverage, rows

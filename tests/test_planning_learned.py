@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planned import PROVIDERS, TEXT, contract, journey, obedient, plan
 
-from conformance.examples import choice, completion, error, logprobs, plain, stream, usage
+from conformance.judge.fixtures import choice, completion, error, logprobs, plain, stream, usage
 from conformance.model import Membership, RequestCase, Requirement, Validity
 from conformance.model.budget import Budget, Cost
 from conformance.model.exchange import Exchange
@@ -242,8 +242,8 @@ class TestSelection:
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_serving_agrees_with_the_judge_about_every_row_of_one_reply(self, provider):
-        from conformance.catalogue import Scope, Terms, load
-        from conformance.judge import serves
+        from conformance.judge.catalogue import Scope, Terms, load
+        from conformance.judge.verdicts import serves
 
         found = plan(provider)
         serving = Serving(found.contract)

@@ -79,7 +79,7 @@ class TestDeterminism:
     def test_what_else_is_loaded_and_where_changes_nothing_and_nothing_is_left_behind(self, tmp_path):
         (tmp_path / "mine.py").write_text("NUMBERS = [31337, 0.271828]\nWORD = 'a word of the user'\n")
         script = (
-            "import json, mine; from conformance import planning; from conformance.contract import load;"
+            "import json, mine; from conformance import planning; from conformance.contract.loader import load;"
             "print(json.dumps(planning.draw(planning.setting(load('nebius'), 'm', 'full'))))"
         )
         paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])

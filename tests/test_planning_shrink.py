@@ -3,8 +3,8 @@
 import pytest
 from planned import contract
 
-from conformance.examples import choice, completion, error, plain
 from conformance.judge import Traffic, judge_all
+from conformance.judge.fixtures import choice, completion, error, plain
 from conformance.minimal import fits, smallest, traffic
 from conformance.model import BROKEN, Ending, Membership, Outcome, Validity
 from conformance.model.exchange import Exchange

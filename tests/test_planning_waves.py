@@ -11,7 +11,7 @@ import pytest
 from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, obedient, plan, refusing
 
 from conformance import planning
-from conformance.examples import error
+from conformance.judge.fixtures import error
 from conformance.model import Credential, Validity
 from conformance.model.budget import PROFILES, Budget, worst_case
 from conformance.model.request_view import Asked
@@ -120,7 +120,7 @@ class TestSameness:
     def test_a_plan_does_not_depend_on_how_the_process_hashes_text(self):
         told = json.dumps(drawn("openai", "gate"))
         script = (
-            "import json, sys; from conformance import planning; from conformance.contract import load;"
+            "import json, sys; from conformance import planning; from conformance.contract.loader import load;"
             "print(planning.plan(load('openai'), model='m', drawn=json.loads(sys.stdin.read())).sha256)"
         )
         hashes = {

@@ -11,7 +11,7 @@ import pytest
 
 from conformance.cli import _guarded
 from conformance.cli.progress import progress
-from conformance.examples import case, choice, completion, plain, response, usage
+from conformance.judge.fixtures import case, choice, completion, plain, response, usage
 from conformance.launch import load
 from conformance.model import Ending, Wave
 from conformance.settings import settings

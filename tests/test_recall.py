@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.examples import case, choice, completion, contract, plain
 from conformance.judge import Traffic, judge_all
+from conformance.judge.finding_cache import Recall
+from conformance.judge.fixtures import case, choice, completion, contract, plain
 from conformance.model import Layer, Level, Membership, Requirement, Source
 from conformance.model.exchange import Exchange
-from conformance.recall import Recall
 from conformance.reference.proof import PLANTED, ground, trial
 
 FINE = plain(completion(choice()))
@@ -50,7 +50,7 @@ def test_a_trial_leaves_nothing_behind_for_the_next():
 
 
 def test_what_was_judged_is_not_judged_again(monkeypatch):
-    from conformance.catalogue import CATALOGUE, load
+    from conformance.judge.catalogue import CATALOGUE, load
 
     load()
     seen = []

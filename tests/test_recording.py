@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance import recording
-from conformance.examples import case, plain, stream
+from conformance.judge.fixtures import case, plain, stream
 from conformance.model import Credential, Ending, Membership, RequestCase, Validity, Wave
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.recording import Recorder, RecordingError

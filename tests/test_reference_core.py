@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.examples import case, contract
+from conformance.judge.fixtures import case, contract
 from conformance.model import Combination, Credential, Ending, Layer, Level, Limit, Requirement, Source, Validity
 from conformance.reference import Reference, Request, exchange, respond
 from conformance.reference.language import Endings, LanguageModel

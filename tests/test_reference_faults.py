@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.catalogue import load as catalogue
 from conformance.contract import load, providers
-from conformance.examples import case
+from conformance.judge.catalogue import load as catalogue
+from conformance.judge.fixtures import case
 from conformance.model import Credential, Membership, Wave
 from conformance.reference import FAULTS, ODDITIES, Reference, exchange, play
 from conformance.reference.alter import Stage

@@ -8,7 +8,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
-from conformance.examples import contract
+from conformance.judge.fixtures import contract
 from conformance.model import Ending
 from conformance.reference import FAULTS, ODDITIES, Portion, Reference, Response, serve
 from conformance.reference.alter import Alteration, Stage

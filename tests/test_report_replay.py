@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conformance import examples as ex
+from conformance.judge import fixtures as ex
 from conformance.model import Credential
 from conformance.model.json_text import dumps
 from conformance.report.replay import curl, one_line, python

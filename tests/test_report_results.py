@@ -8,7 +8,7 @@ import fake_runs
 import jsonschema
 import pytest
 
-from conformance import examples as ex
+from conformance.judge import fixtures as ex
 from conformance.minimal import blamed
 from conformance.model import Evidence
 from conformance.report import page, results, terminal

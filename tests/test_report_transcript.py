@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance import examples as ex
+from conformance.judge import fixtures as ex
 from conformance.report import timeline
 from conformance.report.locate import event_of, pointer_of, span
 from conformance.report.text import decoded, visible

@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from conformance import recording
-from conformance.catalogue import CATALOGUE, Scope, check, load
-from conformance.examples import case, contract, error, example, group, plain
 from conformance.judge import Traffic, judge_all
+from conformance.judge.catalogue import CATALOGUE, Scope, check, load
+from conformance.judge.fixtures import case, contract, error, example, group, plain
 from conformance.model import (
     Credential,
     Ending,

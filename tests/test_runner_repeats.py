@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from conformance.contract import load
-from conformance.examples import case, completion, plain
+from conformance.judge.fixtures import case, completion, plain
 from conformance.model import Level, Outcome, Verdict, Wave
 from conformance.runner.repeats import COPIES, repeats
 

@@ -9,7 +9,7 @@ import pytest
 from conformance import recording
 from conformance.cli.audit import judged
 from conformance.contract import load as contract_of
-from conformance.examples import case
+from conformance.judge.fixtures import case
 from conformance.launch import launch
 from conformance.model import Outcome, Wave
 from conformance.model.budget import Budget

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from conformance.catalogue import load as catalogue
-from conformance.contract import folders, load, providers, read_yaml
 from conformance.contract.derived_rows import fields
+from conformance.contract.loader import folders, load, providers, read_yaml
 from conformance.contract.validity import combines, follow, validity
+from conformance.judge.catalogue import load as catalogue
 from conformance.model import Contract, Layer, Level, Validity
 
 SPECS = folders()[-1]

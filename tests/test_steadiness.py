@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from conformance.contract import load
-from conformance.examples import choice, completion, plain
 from conformance.judge import Traffic, judge_all
+from conformance.judge.fixtures import choice, completion, plain
 from conformance.model import Membership, Outcome
 
 COLD = {"model": "m", "prompt": "1, 2", "max_tokens": 5, "temperature": 0}

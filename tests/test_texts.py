@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.texts import (
+from conformance.judge.token_text import (
     covers,
     echoed,
     ends_inside_a_token,

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.catalogue import Terms
-from conformance.checks.robustness import response_is_complete
-from conformance.examples import case, contract
+from conformance.judge.catalogue import Terms
+from conformance.judge.checks.robustness import response_is_complete
+from conformance.judge.fixtures import case, contract
 from conformance.minimal import shows
 from conformance.model import (
     Credential,

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from conformance import contract as contracts
-from conformance.catalogue import load as load_checks
 from conformance.certificate import bundle, evidence, leaks, redraw, verdicts
 from conformance.certificate import lock as locks
 from conformance.certificate.build import build
 from conformance.certificate.lock import Lock, LockError
 from conformance.certificate.reasons import Fault
 from conformance.contract import requirement_sets as frozen
+from conformance.judge.catalogue import load as load_checks
 from conformance.launch import RECORDING
 from conformance.model import Contract
 from conformance.recording import Recording, RecordingError

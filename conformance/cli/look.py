@@ -82,7 +82,7 @@ def _counted(rows: Sequence[Requirement]) -> Iterator[str]:
 
 def _checks(rows: Sequence[Requirement]) -> None:
     """Every check with its area and scope; beside it the number of rows that bind it, where there are any."""
-    from conformance.catalogue import load
+    from conformance.judge.catalogue import load
 
     bound = Counter(row.check for row in rows)
     known = sorted(load().values(), key=lambda check: (check.area, check.name))

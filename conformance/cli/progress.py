@@ -46,7 +46,7 @@ def progress(name: str, *, quiet: bool) -> Iterator[Watching | None]:
 
 def _alone(contract: Contract) -> Contract:
     """The requirements that one exchange can break without another beside it."""
-    from conformance.catalogue import Scope, load
+    from conformance.judge.catalogue import Scope, load
 
     checks = load()
     rows = (row for row in contract.requirements if checks[row.check].scope is not Scope.GROUP)

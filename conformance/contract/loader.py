@@ -15,7 +15,7 @@ import jsonschema
 
 from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
-from conformance.contract.lint import mistakes, unknown_checks
+from conformance.contract.lint import mistakes
 from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
 from conformance.contract.yaml_file import ContractError as ContractError
 from conformance.contract.yaml_file import parse_yaml as parse_yaml
@@ -121,12 +121,9 @@ def _contract(provider: str, at: Path, file: Path, common_file: Path, checks: fr
     if data["provider"] != provider:
         raise ContractError(file, "/provider", f"is {data['provider']!r}; expected the folder's name {provider!r}")
     try:
-        contract = _assemble(openapi, data, common, at, file)
+        return _assemble(openapi, data, common, at, file, checks)
     except SchemaError as error:
         raise ContractError(at, error.at, error.message) from None
-    for where, message in unknown_checks(data, checks) if checks else ():
-        raise ContractError(file, where, message)
-    return contract
 
 
 def _operation(openapi: Mapping[str, Any], data: Mapping[str, Any], at: Path) -> tuple[str, str, Mapping[str, Any]]:
@@ -181,7 +178,9 @@ def _overlaid(schema: dict[str, Any], data: Mapping[str, Any], part: str) -> dic
     return merged
 
 
-def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, Any], at: Path, file: Path) -> Contract:
+def _assemble(
+    openapi: dict[str, Any], data: dict[str, Any], common: dict[str, Any], at: Path, file: Path, checks: frozenset[str]
+) -> Contract:
     method, path, operation = _operation(openapi, data, at)
     root = _pointer("paths", path, method)
     printed_request, request_at = _media(openapi, operation["requestBody"], at, f"{root}/requestBody")
@@ -202,7 +201,7 @@ def _assemble(openapi: dict[str, Any], data: dict[str, Any], common: dict[str, A
     for schema, where in ((request, request_at), (response, response_at), *errors.values()):
         sound(schema, where)
     parameters = _parameters(request, request_at)
-    for where, message in mistakes(data, common, openapi, parameters):
+    for where, message in mistakes(data, common, openapi, parameters, checks):
         raise ContractError(file, where, message)
     chunk = data.get("chunk") or {"level": "SHOULD", "layer": "ecosystem"}
     contract = Contract(

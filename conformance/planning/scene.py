@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.catalogue import load
 from conformance.contract.validity import combines, validity
+from conformance.judge.catalogue import load
 from conformance.model import Contract, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.model.request_view import Asked

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.catalogue import WHATEVER_IS_ASKED, Check, Scope, Terms, load
-from conformance.judge import falls_due, scopes
+from conformance.judge.catalogue import WHATEVER_IS_ASKED, Check, Scope, Terms, load
+from conformance.judge.verdicts import falls_due, scopes
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
 from conformance.model.budget import Cost, worst_case
 from conformance.model.json_text import dumps

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.catalogue import load
+from conformance.judge.catalogue import load
 from conformance.model import Contract, Level
 from conformance.reference.alter import Alteration, Call, Change, Stage
 

@@ -11,9 +11,10 @@ from multiprocessing import get_context
 from typing import Any, Final
 from zlib import crc32
 
-from conformance.catalogue import load as checks
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge_all
+from conformance.judge.catalogue import load as checks
+from conformance.judge.finding_cache import Recall
 from conformance.model import Contract, Outcome
 from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
@@ -21,7 +22,6 @@ from conformance.planning import Scene, draw, setting
 from conformance.planning.journey import Drawn, Journey
 from conformance.planning.remembered import Remembered
 from conformance.planning.serving import Serving
-from conformance.recall import Recall
 from conformance.reference.core import Reference
 from conformance.reference.fault import Fault
 from conformance.reference.faults import FAULTS

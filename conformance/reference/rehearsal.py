@@ -6,9 +6,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from conformance.judge import Traffic, judge_all
+from conformance.judge.finding_cache import Recall
 from conformance.model import BROKEN, RequestCase, Verdict, Wave
 from conformance.model.exchange import Exchange
-from conformance.recall import Recall
 from conformance.reference.core import Reference
 from conformance.reference.play import play
 from conformance.runner.repeats import MOST_CASES, repeats

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.catalogue import load as checks
 from conformance.contract import load, providers
+from conformance.judge.catalogue import load as checks
 from conformance.proven import FILE, stored
 from conformance.reference.faults import FAULTS
 from conformance.reference.oddities import ODDITIES

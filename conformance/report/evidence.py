@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, zip_longest
 from typing import Any, Final
 
-from conformance.catalogue import load
+from conformance.judge.catalogue import load
 from conformance.model.exchange import Exchange
 from conformance.report.standing import Row
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from conformance import __version__
-from conformance.catalogue import load
+from conformance.judge.catalogue import load
 from conformance.minimal import readable_first, seen
 from conformance.proven import mutation_score
 from conformance.report.replay import curl, python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.catalogue import show
+from conformance.judge.catalogue import show
 from conformance.model import Credential, RequestCase, Validity, Wave
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING

@@ -1,0 +1,242 @@
+"""Parameters that must show: seed, temperature, narrow sampling, suffix, ignore_eos, service tier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.checks.logprobs import judged
+from conformance.judge.comparison import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
+from conformance.judge.fixtures import choice, completion, example, group, plain, stream, usage
+from conformance.judge.near_ties import near_tie
+from conformance.judge.token_text import loops
+from conformance.model import Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
+
+SEEDED = {"temperature": 1, "seed": 7}
+AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
+
+
+def repeats(group: Group, roles: Sequence[str], because: str, terms: Terms) -> Findings:
+    """Whether the same request gives the same text, as best effort does: mostly."""
+    problem = excuse(group, *roles)
+    if problem:
+        yield problem
+        return
+    found = [tuple(texts(x).items()) for role in roles for x in members(group, role)]
+    if not any(text for one in found for _, text in one):
+        yield Unclear("every text is empty, so there is nothing to compare")
+        return
+    value, times = commonest(found)
+    other = next((one for one in found if one != value), value)
+    observed, model = contrast("".join(text for _, text in other), "".join(text for _, text in value))
+    if times == len(found):
+        yield Held()
+    elif len(found) < 2 * ENOUGH:
+        yield Unclear(f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True)
+    elif tied := _rounded([members(group, role) for role in roles], terms):
+        yield Unclear(f"texts differ where two tokens are nearly as likely: {tied}")
+    elif times * AGREED > len(found):
+        yield Unclear(f"the target is not deterministic: {times} of {len(found)} replies agree, {because}")
+    else:
+        told = f"{len(set(found))} different texts in {len(found)} replies, such as {observed} and {model}"
+        yield Violation(f"{told}; expected one text, {because}")
+
+
+def _rounded(sides: Sequence[Sequence[Exchange]], terms: Terms) -> str:
+    """The near tie that explains why texts differ, in each of the choices that do."""
+    every = [texts(x) for side in sides for x in side]
+    apart = [index for index in every[0] if len({one.get(index) for one in every}) > 1]
+    ties = [near_tie(sides, index, terms) for index in apart]
+    return ties[0] if ties and all(ties) else ""
+
+
+@check(
+    "effects",
+    Scope.GROUP,
+    group="seed",
+    good=lambda: example(_draws("seed", [" 4", " 4"])),
+    bad=lambda: (
+        example(_draws("seed", [" 4", " 5", " 6", " 7", " 8", " 9"]))
+        + example(
+            group(
+                "seed",
+                first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH,
+                second=[stream(completion(choice(" 5")), asked=SEEDED)] * ENOUGH,
+            )
+        )
+    ),
+)
+def seed_repeats(group: Group, terms: Terms) -> Findings:
+    """The same seed with the same parameters gives the same text.
+
+    Tests and evaluations are repeated by their seed; where it is ignored nothing can be compared.
+
+    Fix: seed the sampler of each request, and of each choice by its index.
+    """
+    ways = [{terms.asked(x).stream for x in group.all(role)} for role in ("first", "second")]
+    if ways[0] == ways[1]:
+        yield from repeats(group, ("first", "second"), "as the seed is the same", terms)
+    else:
+        yield from compare(group, ("first", "second"), texts, "text with the same seed", terms, exact=True)
+
+
+@check(
+    "relations",
+    Scope.GROUP,
+    group="repeat",
+    good=lambda: example(_draws("repeat", [" 4", " 4"])),
+    bad=lambda: example(_draws("repeat", [" 4", " 5", " 6", " 7", " 8", " 9"])),
+)
+def greedy_repeats(group: Group, terms: Terms) -> Findings:
+    """The same request at temperature 0 gives the same text.
+
+    Caches, tests and evaluations take temperature 0 for repeatable.
+
+    Fix: take the likeliest token at temperature 0 instead of dividing by a small number.
+    """
+    if all(terms.asked(x).greedy for role in ("first", "second") for x in members(group, role)):
+        yield from repeats(group, ("first", "second"), "as temperature is 0", terms)
+    else:
+        yield Unclear("temperature 0 is not asked for")
+
+
+@check(
+    "effects",
+    Scope.GROUP,
+    group="narrow",
+    good=lambda: example(_narrow([" 4, 5"])),
+    bad=lambda: example(_narrow([" 6", " 7", " 8"])),
+)
+def narrow_sampling_is_greedy(group: Group, terms: Terms) -> Findings:
+    """Sampling that is narrowed to the likeliest token gives the text of temperature 0.
+
+    Callers who cannot set temperature 0 narrow top_p or top_k to get the same; ignored, it lets chance back in.
+
+    Fix: apply top_k and top_p to the distribution that is drawn from, and keep at least one token.
+    """
+    yield from compare(group, ("greedy", "narrow"), texts, "text", terms, exact=True)
+
+
+@check(
+    "effects",
+    Scope.GROUP,
+    group="suffix",
+    good=lambda: example(_suffix(" 4, 5", 9)) + example(_suffix(" and", 4)),
+    bad=lambda: example(_suffix(" 4, 5", 4)),
+)
+def suffix_is_used(group: Group, terms: Terms) -> Findings:
+    """A suffix that is accepted counts: the text, or the number of prompt tokens, is another than without it.
+
+    Editors insert text between what stands before and after; a server that ignores the rest writes it twice.
+
+    Fix: hand the suffix to a model that can insert, or refuse it with a clear 4xx.
+    """
+    problem = excuse(group, "without", "with")
+    if problem:
+        yield problem
+        return
+    sides = [
+        [(dict(texts(x)), counted(x, "prompt_tokens")) for x in members(group, role)] for role in ("without", "with")
+    ]
+    if not any(one == other for one in sides[0] for other in sides[1]):
+        yield Held()
+    elif not any(map(tells, (text for side in sides for said, _ in side for text in said.values()))):
+        yield Unclear("the texts are empty or one piece repeated, as they may be whatever the suffix is")
+    elif min(map(len, sides)) < ENOUGH:
+        yield Unclear(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
+    elif all(one == sides[0][0] for side in sides for one in side):
+        told = f"text and prompt tokens are {show(sides[1][0])} each time, with and without a suffix"
+        yield Violation(f"{told}; expected the suffix to count, or a 4xx")
+    else:
+        yield Unclear("the target is not deterministic: texts with and without a suffix overlap")
+
+
+@check(
+    "effects",
+    Scope.SUCCESS,
+    due=lambda asked, _: (
+        asked.get("ignore_eos") is True
+        and not asked.stops
+        and asked.max_tokens != 0
+        and not asked.get("response_format")
+    ),
+    good=lambda: example(plain(completion(choice()), {"ignore_eos": True})),
+    bad=lambda: example(plain(completion(choice(finish="stop")), {"ignore_eos": True})),
+)
+def ignore_eos_goes_on(x: Exchange, terms: Terms) -> Findings:
+    """With `ignore_eos` a text does not end before its limit.
+
+    Load tests ask for texts of an exact length; one that ends by itself falsifies their figures.
+
+    Fix: ban the tokens that end a text for the whole of the generation.
+    """
+    asked = terms.asked(x)
+    if asked.get("ignore_eos") is not True or asked.stops or asked.get("response_format"):
+        return
+    for found in judged(x):
+        told = f"finish_reason is {show(found.finish_reason)} with ignore_eos"
+        yield expect(found.finish_reason != terms.stop, told, show(terms.length), found.at)
+
+
+@check(
+    "effects",
+    Scope.GROUP,
+    group="tier",
+    good=lambda: example(_tier("flex")) + example(_tier("default", asked="auto")),
+    bad=lambda: example(_tier("default")) + example(_tier(None)),
+)
+def tier_is_reported(group: Group, terms: Terms) -> Findings:
+    """A reply names the service tier that served it: the one that was asked for, or the one that `auto` chose.
+
+    Prices and limits depend on the tier; a reply that hides it makes the bill a guess.
+
+    Fix: copy the tier that the scheduler used into `service_tier`.
+    """
+    problem = excuse(group, "probe")
+    if problem:
+        yield problem
+        return
+    for x in members(group, "probe"):
+        wanted = terms.asked(x).get("service_tier")
+        if not isinstance(wanted, str):
+            continue
+        listed = [one.value["service_tier"] for one in x.documents if _names_tier(one.value)]
+        allowed: Sequence[Any] = terms.get("auto", ()) if wanted == "auto" else (wanted,)
+        told = f"service_tier is {show(listed[-1])}" if listed else "service_tier is missing"
+        fits = bool(listed) and (not allowed or listed[-1] in allowed)
+        expected = " or ".join(map(show, allowed)) or "the tier that served it"
+        yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
+
+
+def tells(text: str) -> bool:
+    """Whether a text is such that another one would have been likely: not empty, not the same over and over."""
+    return bool(text.strip()) and not loops(text)
+
+
+def _names_tier(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("service_tier"), str)
+
+
+def _draws(kind: str, found: Sequence[str]) -> Group:
+    asked = {"temperature": 0} if kind == "repeat" else SEEDED
+    replies = [plain(completion(choice(text)), asked) for text in found]
+    half = len(replies) // 2
+    return group(kind, first=replies[:half], second=replies[half:])
+
+
+def _narrow(found: Sequence[str]) -> Group:
+    narrow = [plain(completion(choice(text)), {"temperature": 1, "top_p": 0.001}) for text in found]
+    greedy = plain(completion(choice()), {"temperature": 0})
+    return group("narrow", greedy=[greedy] * len(found), narrow=narrow)
+
+
+def _suffix(text: str, tokens: int) -> Group:
+    alone = plain(completion(choice(), usage=usage(4, 4)), {"temperature": 0})
+    between = plain(completion(choice(text), usage=usage(tokens, 4)), {"temperature": 0, "suffix": " 6, 7"})
+    return Group("suffix", "example", {"without": (alone,) * ENOUGH, "with": (between,) * ENOUGH})
+
+
+def _tier(tier: str | None, asked: str = "flex") -> Group:
+    return group("tier", probe=plain(completion(choice(), service_tier=tier), {"service_tier": asked}))

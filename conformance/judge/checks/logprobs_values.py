@@ -1,0 +1,278 @@
+"""Log probabilities as numbers: finite, at most 0, as many as asked for, and such as a distribution can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import exp
+from typing import Any
+
+from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.checks.logprobs import (
+    ECHOED,
+    SCORED,
+    asks_for_alternatives,
+    asks_for_logprobs,
+    example_of,
+    is_number,
+    scored,
+)
+from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
+from conformance.judge.token_text import is_plain
+from conformance.model import Held, Violation
+from conformance.model.exchange import Choice, Exchange
+from conformance.model.request_view import Asked
+
+ROUNDING = 1e-3  # rounded and 16-bit values may come out a little above 0
+MASS = 1.05  # so many roundings add up to less than this
+NOISE = 0.2  # two evaluations of one step differ by less on real hardware
+TIE = 0.5  # so near each other, either of two tokens may win on real hardware, depending on what runs beside it
+COLD = 0.01  # no token that is noticeably worse than the best has any chance below
+CHANCE = 14.0  # one in a million: above 0 some chance is left, and scores may be those after temperature
+
+TWO = {"logprobs": 2}
+GREEDY = {"logprobs": 2, "temperature": 0}
+
+
+def shaped(asked: Asked) -> bool:
+    """Whether the request bends the distribution, so that its values and the choice may disagree."""
+    bends = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty", "min_p", "top_k", "suffix")
+    return (
+        any(asked.get(name) not in (None, 0, {}) for name in bends)
+        or asked.number("repetition_penalty", 1.0) != 1
+        or asked.number("top_p", 1.0) < 1
+    )
+
+
+def maps(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The positions that list alternatives, each with them."""
+    for place, top in enumerate(lists.get("top_logprobs", [])):
+        if isinstance(top, Mapping) and top:
+            yield place, top
+
+
+@check(
+    "logprobs",
+    Scope.SUCCESS,
+    due=asks_for_logprobs,
+    good=lambda: (
+        example(example_of(SCORED))
+        + example(plain(completion(choice("1, 2", logprobs=logprobs(["1", ",", " 2"], [None, -1.0, 0]))), ECHOED))
+    ),
+    bad=lambda: (
+        example(example_of(SCORED, token_logprobs=[-0.1, 0.7, -0.2]))
+        + example(example_of(SCORED, token_logprobs=[-0.1, None, -0.2]))
+        + example(example_of(SCORED, top_logprobs=[{" 4": "-inf"}, {",": -1}, {" 5": -1}]))
+    ),
+)
+def logprobs_are_finite(x: Exchange, terms: Terms) -> Findings:
+    """Every log probability is a finite number of at most 0.
+
+    Sums and perplexities are built from them; one null, string or positive value spoils the score of a whole text.
+
+    Fix: clamp minus infinity to a large negative number, and take values from a log-softmax.
+    """
+    asked = terms.asked(x)
+    for found, lists in scored(x):
+        values = lists.get("token_logprobs", [])
+        first_may_be_null = asked.echo and bool(asked.prompts)
+        named = [(f"token_logprobs[{place}]", value) for place, value in enumerate(values)]
+        if named and named[0][1] is None and first_may_be_null:
+            named = named[1:]
+        for place, top in maps(lists):
+            named += [(f"top_logprobs[{place}][{show(token, 24)}]", value) for token, value in top.items()]
+        wrong = next(((name, value) for name, value in named if not _is_logprob(value)), None)
+        if wrong:
+            yield Violation(f"{wrong[0]} is {show(wrong[1])}; expected a finite number of at most 0", found.at)
+        elif named:
+            yield Held(found.at)
+
+
+def _is_logprob(value: Any) -> bool:
+    return is_number(value) and value <= ROUNDING
+
+
+@check(
+    "logprobs",
+    Scope.SUCCESS,
+    due=asks_for_alternatives,
+    good=lambda: (
+        example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=3)))
+        + example(_marked("stop", " 4", "</s>"))
+        + example(_marked("length", " 4", ""))
+        + example(_late())
+    ),
+    bad=lambda: (
+        example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=4)))
+        + example(example_of(TWO))
+        + example(example_of(TWO, top_logprobs=MISSING_TOPS))
+        + example(example_of(TWO, top_logprobs=[*logprobs([" 4", ","], top=2)["top_logprobs"], None]))
+    ),
+)
+def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
+    """Each position lists as many alternatives as were asked for, or one more with the sampled token.
+
+    Rankings and calibration read exactly that many; fewer lose candidates without a word, more cost and leak.
+
+    Fix: take the N likeliest tokens and add the sampled one if it is missing.
+    """
+    asked = terms.asked(x)
+    number = asked.logprobs
+    if not number or number < 0:
+        return
+    for found, lists in scored(x):
+        if not lists.get("tokens") or "top_logprobs" not in lists:
+            continue
+        tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not asked.echo]
+        if asked.echo and not tops and len(lists["tokens"]) == 1:
+            continue  # all there is is the first token of the prompt, which has no rivals
+        sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
+        most = max(sizes, default=0)
+        if most > number + 1:
+            yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
+            continue
+        bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, terms))
+        if bare and not shaped(asked):
+            told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
+            yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
+            continue
+        # Equal spellings fall together in a map, so now and then there may be fewer; as a rule there may not.
+        short = [size for top, size in zip(tops, sizes, strict=True) if _short(top, number)]
+        if not shaped(asked) and (not sizes or len(short) * 2 > len(sizes)):
+            told = f"{len(short)} of {len(sizes)} positions list fewer, as {short[0]}" if short else "none is listed"
+            yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
+            continue
+        yield Held(found.at)
+
+
+def _may_be_a_mark(found: Choice, terms: Terms) -> bool:
+    """Whether the last token may stand for the end of the text, which has no rivals: none that the limit cut off."""
+    token = (found.logprobs or {}).get("tokens", [""])[-1]
+    within = _known(token) and bool(token) and found.text.endswith(token)
+    return found.finish_reason != terms.length or not within
+
+
+def _marked(reason: str, text: str, mark: str) -> Exchange:
+    """A text that ends with a mark which is a token of its own, without alternatives."""
+    lists = {**logprobs([text, mark], top=2), "top_logprobs": [*logprobs([text], top=2)["top_logprobs"], None]}
+    return plain(completion(choice(text, finish=reason, logprobs=lists)), TWO)
+
+
+def _late() -> Exchange:
+    """An echo token by token, the first of which has nothing to be likelier than."""
+    whole = [logprobs([token], [value], top=2) for token, value in (("1", None), (",", -1.0), (" 2", -0.5))]
+    bare = {**whole[0], "top_logprobs": None}
+    parts = [choice(lists["tokens"][0], finish=None, logprobs=lists) for lists in (bare, *whole[1:])]
+    return stream(
+        *map(completion, parts), completion(choice("", logprobs=None)), asked={**TWO, "echo": True, "prompt": "1,"}
+    )
+
+
+MISSING_TOPS: list[Any] = [None, None, None]
+
+
+def _short(top: Any, number: int) -> bool:
+    if not isinstance(top, Mapping):
+        return True
+    return len(top) < number and all(is_plain(token) for token in top)
+
+
+@check(
+    "logprobs",
+    Scope.SUCCESS,
+    due=asks_for_alternatives,
+    good=lambda: example(example_of(SCORED)),
+    bad=lambda: (
+        example(example_of(SCORED, top_logprobs=[{"~": -0.1}, {"~": -0.1}, {"~": -0.1}]))
+        + example(example_of({"logprobs": 0}, top_logprobs=[{" 4": -0.1}, {" 5": -0.1}, {" 5": -0.1}]))
+    ),
+)
+def sampled_token_is_listed(x: Exchange, terms: Terms) -> Findings:
+    """The sampled token is among the alternatives of its position.
+
+    Clients look the sampled token up in the map to see its rank; where it is missing they raise or show nothing.
+
+    Fix: add the sampled token to the N likeliest, which makes N + 1 at most.
+    """
+    if terms.asked(x).logprobs is None:
+        return
+    for found, lists in scored(x):
+        tokens = lists.get("tokens", [])
+        listed = [(place, tokens[place], top) for place, top in maps(lists) if place < len(tokens)]
+        known = [(place, token, top) for place, token, top in listed if _known(token)]
+        # The first token of a text may be shown without the space that it begins with.
+        absent = [(token, top) for place, token, top in known if token not in top and (place or f" {token}" not in top)]
+        if absent:
+            token, top = absent[0]
+            yield Violation(
+                f"{len(absent)} of {len(known)} sampled tokens are not listed: {show(token)} is not in "
+                f"{show(list(top))}; expected it there",
+                found.at,
+            )
+        elif known:
+            yield Held(found.at)
+
+
+def _known(token: Any) -> bool:
+    return isinstance(token, str) and is_plain(token)
+
+
+@check(
+    "logprobs",
+    Scope.SUCCESS,
+    due=asks_for_alternatives,
+    good=lambda: example(example_of(TWO, **logprobs([" 4", ",", " 5"], [-0.5] * 3, top=2))),
+    bad=lambda: (
+        example(example_of(TWO, top_logprobs=[{" 4": -0.25, "~": -0.25}, {",": -0.25}, {" 5": -0.25}]))
+        + example(example_of(TWO, top_logprobs=[{" 4": -2.0}, {",": -0.25}, {" 5": -0.25}]))
+        + example(_passed_over())
+    ),
+)
+def top_logprobs_are_plausible(x: Exchange, terms: Terms) -> Findings:
+    """Alternatives are those of one distribution: they sum to at most 1, and temperature 0 takes the best of them.
+
+    Confidence, entropy and scores are computed from these values; logits or shifted rows only look like them.
+
+    Fix: normalise over the whole vocabulary, at the very step that chose the token.
+    """
+    asked = terms.asked(x)
+    temperature = asked.number("temperature", 1)
+    tie = None if temperature > COLD or asked.echo or shaped(asked) else CHANCE if temperature else TIE
+    for found, lists in scored(x):
+        tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
+        seen = 0
+        faults: list[str] = []
+        for place, top in maps(lists):
+            if not all(map(_is_logprob, top.values())):
+                continue  # logprobs_are_finite speaks of that
+            seen += 1
+            value = values[place] if place < len(values) and _is_logprob(values[place]) else None
+            faults += _implausible(tokens[place] if place < len(tokens) else None, value, top, tie)
+        if faults:
+            yield Violation(faults[0], found.at)
+        elif seen:
+            yield Held(found.at)
+
+
+def _implausible(token: Any, value: float | None, top: Mapping[str, float], tie: float | None) -> Iterator[str]:
+    mass = sum(map(exp, top.values()))
+    if mass > MASS:
+        yield f"the alternatives {show(dict(top))} have a probability of {mass:.3f} together; expected at most 1"
+    if value is None:
+        return
+    if _known(token) and token in top and abs(top[token] - value) > NOISE:
+        yield (
+            f"the sampled token {show(token)} has {value} in token_logprobs and {top[token]} among the alternatives; "
+            "expected one value"
+        )
+    best = max(top, key=lambda name: top[name])
+    if tie is not None and top[best] > value + tie:
+        yield (
+            f"temperature 0 took {show(token)} at {value} although {show(best)} has {top[best]}; "
+            "expected the likeliest token"
+        )
+
+
+def _passed_over() -> Exchange:
+    """Temperature 0, and yet the second best was taken."""
+    lists = {**logprobs([" 4"], [-2.0]), "top_logprobs": [{" 4": -2.0, "~": -0.5}]}
+    return plain(completion(choice(" 4", logprobs=lists)), GREEDY)

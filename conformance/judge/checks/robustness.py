@@ -1,0 +1,152 @@
+"""Robustness: the target answers, to the end, and goes on answering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.checks.acceptance import REPEATS, answer, complaint, error_text, label
+from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
+from conformance.model import Ending, Held, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
+
+EXPECTED: Final = "expected a completion, or a 4xx that says why"
+FINE: Final = completion(choice())
+BUSY: Final = frozenset({502, 503, 504})
+"""Load or a gateway, as far as one exchange can show; the rows on accepting judge one request that always meets it."""
+
+
+@check(
+    "robustness",
+    Scope.ANY,
+    good=lambda: example(error()),
+    bad=lambda: (
+        *example(error("list index out of range", 500)),
+        *example(stream(FINE, {"error": {"message": "list index out of range", "code": 500}})),
+    ),
+)
+def no_server_error(x: Exchange, terms: Terms) -> Findings:
+    """No request makes the server fail with a 5xx, told by the status or inside a stream.
+
+    Clients retry a 5xx again and again though it will never succeed, and the caller learns nothing of its own mistake.
+
+    Fix: catch the exception behind it; a mistake of the caller is a 4xx that says so.
+    """
+    status = _inner_status(x) or x.status
+    if status is None or (status == 501 and x.case.method != terms.contract.method):
+        return
+    if status < 500:
+        yield Held()
+    elif status in BUSY:
+        yield Unclear(f"{_failure(x, status)}: load, or a gateway")
+    else:
+        yield Violation(f"{_failure(x, status)} to {show(x.case.content, 160)}; {EXPECTED}")
+
+
+def _inner_status(x: Exchange) -> int | None:
+    """The status that an error inside a stream gives itself."""
+    told = complaint(x.error) if x.successful and x.streamed and x.error is not MISSING else None
+    code = told.get("code") if isinstance(told, Mapping) else None
+    return code if isinstance(code, int) and 500 <= code < 600 else None
+
+
+def _failure(x: Exchange, status: int) -> str:
+    if status == x.status:
+        return answer(x)
+    return f"HTTP {x.status} with an error {status} inside, {show(error_text(x), 120)}"
+
+
+@check(
+    "robustness",
+    Scope.ANY,
+    good=lambda: example(plain(FINE)),
+    bad=lambda: (
+        *example(response(b'{"id": "cmpl', ending=Ending.TRUNCATED, error="peer closed the connection")),
+        *example(stream(FINE, done=False, ending=Ending.TIMED_OUT, error="no byte for 30 s")),
+    ),
+)
+def response_is_complete(x: Exchange, terms: Terms) -> Findings:
+    """Each response comes to its end, in time, as its framing announced.
+
+    A body that stops short or never ends leaves the client with half a text and a connection that it has to give up.
+
+    Fix: end the response on every path, errors included, and keep its length or chunked framing true.
+    """
+    if x.ending is Ending.ABANDONED:
+        return
+    if x.status is None and x.ending is not Ending.TIMED_OUT:
+        yield Unclear(f"no response: {show(x.last.error, 120)}")
+    elif x.ending is Ending.UNREAD:
+        yield Unclear(f"not kept whole: {show(x.last.error, 120)}")
+    elif x.ending is Ending.COMPLETE and not x.decoded[1]:
+        yield Held()
+    else:
+        why = x.last.error or x.decoded[1]
+        yield Violation(f"{x.ending.value.replace('_', ' ')}{_after(x)} ({show(why, 120)}); expected a whole response")
+
+
+def _after(x: Exchange) -> str:
+    """How much of the response was read; of what was too much the error tells, for not all of it is kept."""
+    if x.status is None:
+        return " before the first byte"
+    told = " bytes were read" in x.last.error or " bytes are kept" in x.last.error
+    return "" if told else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
+
+
+def _survives(group: Group, before: str, after: str, said: str) -> Findings:
+    """Whether what follows an exchange is answered; a lost connection is doubted until it comes again."""
+    probes = group.all(after)
+    if not probes or not group.all(before):
+        return
+    good = [x for x in probes if x.successful]
+    lost = [x for x in probes if x.status is None or x.status >= 500]
+    if lost and (good or len(lost) >= REPEATS):
+        seen = f"{label(group)}: {answer(lost[0])} {said}"
+        yield Violation(f"{seen}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
+    elif lost:
+        yield Unclear(f"{label(group)}: {answer(lost[0])} {said}", repeat=True)
+    elif good:
+        yield Held(label(group))
+    else:
+        yield Unclear(f"{label(group)}: {answer(probes[0])}")
+
+
+def _lost() -> list[Exchange]:
+    return [response(b"", status=None, error="connection refused")] * REPEATS
+
+
+@check(
+    "robustness",
+    Scope.GROUP,
+    group="alive",
+    good=lambda: example(group("alive", "empty prompt", hostile=error(), probe=plain(FINE))),
+    bad=lambda: example(group("alive", "empty prompt", hostile=error(status=500), probe=_lost())),
+)
+def alive_after_hostile(group: Group, terms: Terms) -> Findings:
+    """After an odd request, or a client that hung up, a plain request is answered as before.
+
+    One caller's mistake must not take the service from all others.
+
+    Fix: contain the failure in its own request: validate before it reaches the engine, and free what it held.
+    """
+    return _survives(group, "hostile", "probe", "to a plain request afterwards")
+
+
+@check(
+    "robustness",
+    Scope.GROUP,
+    group="repeat",
+    good=lambda: example(group("repeat", first=plain(FINE), second=plain(FINE))),
+    bad=lambda: example(group("repeat", first=plain(FINE), second=_lost())),
+)
+def repeat_is_answered(group: Group, terms: Terms) -> Findings:
+    """A request that was answered once is answered again.
+
+    Caches and reused slots break on the second time; every application sends the same prompt twice one day.
+
+    Fix: look at what the first request left behind: prefix cache, slot, template state.
+    """
+    if any(x.successful for x in group.all("first")):
+        yield from _survives(group, "first", "second", "the second time")

@@ -1,0 +1,90 @@
+"""Sampling filters, told by one reply: no token is sampled that top_k, top_p or min_p rules out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import exp, log
+from typing import Any
+
+from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.checks.logprobs import is_number, scored
+from conformance.judge.checks.logprobs_values import NOISE, maps
+from conformance.judge.fixtures import choice, completion, example, logprobs, plain
+from conformance.model import Held, Violation
+from conformance.model.exchange import Exchange
+from conformance.model.request_view import Asked
+
+WHOLE = 0.999  # alternatives that make up all probability were listed after the filter, and show nothing of it
+BENDS = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty")
+
+
+def narrows(asked: Asked, terms: Terms) -> bool:
+    """Due where the filter leaves few tokens, and the reply lists enough of them to see which."""
+    name, number = terms.get("parameter", ""), asked.logprobs or 0
+    value = asked.get(name)
+    straight = not any(asked.get(one) for one in BENDS) and asked.number("repetition_penalty", 1) == 1
+    if not is_number(value) or number < 1 or asked.echo or not straight or asked.max_tokens == 0:
+        return False
+    if name == "top_k":
+        return bool(0 < value <= number)
+    return bool(0 < value < 1) and asked.number("temperature", 1) == 1
+
+
+@check(
+    "effects",
+    Scope.SUCCESS,
+    due=narrows,
+    good=lambda: example(_sampled("top_k", 2, -1.0), parameter="top_k"),
+    bad=lambda: (
+        example(_sampled("top_k", 1, -2.0), parameter="top_k")
+        + example(_sampled("top_p", 0.3, -2.0), parameter="top_p")
+        + example(_sampled("min_p", 0.5, -2.0), parameter="min_p")
+    ),
+)
+def filter_bounds_the_choice(x: Exchange, terms: Terms) -> Findings:
+    """No token is sampled that top_k, top_p or min_p rules out.
+
+    The filters keep nonsense out of long texts; one token from the tail can derail everything that follows.
+
+    Fix: apply the filter to the distribution that is drawn from, and draw from what it leaves.
+    """
+    asked = terms.asked(x)
+    if not narrows(asked, terms):
+        return
+    name = terms.get("parameter", "")
+    for found, lists in scored(x):
+        values = lists.get("token_logprobs", [])
+        places = [(place, top) for place, top in maps(lists) if place < len(values) and is_number(values[place])]
+        seen = 0
+        for place, top in places:
+            if not all(is_number(value) and value <= 0 for value in top.values()):
+                continue
+            seen += 1
+            fault = next(_ruled_out(name, asked.get(name), values[place], top), "")
+            if fault:
+                token = show((lists.get("tokens") or [None] * len(values))[place : place + 1])
+                yield Violation(f"token {place}, {token}, at {values[place]:.3f} {fault}", found.at)
+                break
+        else:
+            if seen:
+                yield Held(found.at)
+
+
+def _ruled_out(name: str, bound: float, value: float, top: Mapping[str, Any]) -> Iterator[str]:
+    """Why the filter forbids a token of this log probability beside these alternatives."""
+    better = sorted((one for one in top.values() if one > value + NOISE), reverse=True)
+    if not better:
+        return
+    mass = sum(map(exp, better))
+    if name == "top_k" and len(better) >= bound:
+        yield f"has {len(better)} likelier ones before it; expected one of the first {bound}, as top_k says"
+    elif name == "top_p" and mass > bound + 0.02 and sum(map(exp, top.values())) < WHOLE:
+        yield f"has likelier ones of {mass:.3f} together before it; expected less than top_p, {bound}"
+    elif name == "min_p" and value < better[0] + log(bound) - NOISE:
+        yield f"is below {bound} times the likeliest, at {better[0]:.3f}; expected none below min_p"
+
+
+def _sampled(name: str, value: float, at: float) -> Exchange:
+    """A reply whose token stands at `at`, beside the likeliest one at -0.7."""
+    lists = {**logprobs([" 4"], [at]), "top_logprobs": [{" 5": -0.7, " 4": at}]}
+    return plain(completion(choice(" 4", logprobs=lists)), {"logprobs": 2, name: value})

@@ -1,0 +1,223 @@
+"""Token limits: max_tokens is reached, respected at 0, has its documented default, and meets the end of the context."""
+
+from __future__ import annotations
+
+from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.checks.acceptance import error_text
+from conformance.judge.checks.logprobs import judged
+from conformance.judge.comparison import blame, comparable, counted, excuse, members
+from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream, usage
+from conformance.model import Held, Observation, Unclear, Violation
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
+from conformance.model.request_view import Asked
+
+ROOM = 256  # a request this small ends at its own limit, not at that of any context
+FOUR = {"max_tokens": 4}
+ENOUGH_FOR_TEXT = 8  # so many tokens that show nothing are no unfinished character
+
+
+def _limited(asked: Asked) -> int:
+    """The limit that the request names or the contract defaults to; 0 where none does, or a context may come first."""
+    limit = asked.max_tokens or 0
+    return limit if 0 < limit <= ROOM and asked.best_of == asked.n else 0
+
+
+@check(
+    "tokens",
+    Scope.SUCCESS,
+    due=None,
+    good=lambda: example(plain(completion(choice(), usage=usage(4, 4)), FOUR)),
+    bad=lambda: (
+        example(plain(completion(choice(), usage=usage(4, 3)), FOUR))
+        + example(stream(completion(choice()), completion(usage=usage(4, 1)), asked=FOUR))
+    ),
+)
+def length_uses_the_limit(x: Exchange, terms: Terms) -> Findings:
+    """A choice that finishes with `length` has exactly max_tokens completion tokens.
+
+    The reason says that the limit was reached; a count that says otherwise means lost tokens or a wrong bill.
+
+    Fix: count every token that was generated, the last one included, in each choice.
+    """
+    asked = terms.asked(x)
+    limit, told, prompt = _limited(asked), counted(x, "completion_tokens"), counted(x, "prompt_tokens")
+    if not limit or told is None or (prompt or 0) > ROOM or x.error is not MISSING:
+        return
+    reasons = [found.finish_reason for found in x.choices.values()]
+    full = reasons.count(terms.length)
+    if not full or "content_filter" in reasons:
+        return
+    owed = full * limit
+    if full == len(reasons):
+        yield expect(
+            told == owed, f"completion_tokens is {told}", f"{full} × {limit}, as every choice has `{terms.length}`"
+        )
+    else:
+        yield expect(
+            told >= owed, f"completion_tokens is {told}", f"at least {full} × {limit} for those with `{terms.length}`"
+        )
+
+
+@check(
+    "tokens",
+    Scope.SUCCESS,
+    due=None,
+    good=lambda: example(plain(completion(choice()), {"max_tokens": 16})),
+    bad=lambda: example(plain(completion(choice("")), {"max_tokens": 16})),
+)
+def length_comes_with_text(x: Exchange, terms: Terms) -> Findings:
+    """A choice that reached the limit of more than a few tokens has text.
+
+    An empty answer that claims to have used its tokens was paid for and lost on the way.
+
+    Fix: send what was decoded before the limit, also where the generation is cut.
+    """
+    asked = terms.asked(x)
+    limit = asked.max_tokens
+    if limit is None or limit < ENOUGH_FOR_TEXT or asked.get("logit_bias") or asked.get("ignore_eos"):
+        return
+    for found in judged(x):
+        if found.finish_reason == terms.length:
+            yield expect(
+                bool(found.text), f"the text is '' though `{terms.length}` ended it at {limit}", "text", found.at
+            )
+
+
+@check(
+    "tokens",
+    Scope.SUCCESS,
+    due=lambda asked, _: asked.max_tokens == 0 and not asked.echo,
+    good=lambda: example(plain(completion(choice(""), usage=usage(4, 0)), {"max_tokens": 0})),
+    bad=lambda: example(plain(completion(choice(" 4"), usage=usage(4, 1)), {"max_tokens": 0})),
+)
+def max_tokens_zero(x: Exchange, terms: Terms) -> Findings:
+    """With `max_tokens: 0` nothing is generated.
+
+    Zero is the cheapest way to count or cache a prompt; read as "no limit" it is the most expensive.
+
+    Fix: tell 0 from absent, and return an empty text.
+    """
+    asked = terms.asked(x)
+    if asked.max_tokens != 0 or asked.echo:
+        return
+    for found in judged(x):
+        yield expect(not found.text, f"the text is {show(found.text)}", "'', as max_tokens is 0", found.at)
+
+
+@check(
+    "tokens",
+    Scope.GROUP,
+    group="default",
+    due=lambda asked, _: asked.raw("max_tokens") is MISSING,
+    good=lambda: example(_default(16)),
+    bad=lambda: example(_default(64)),
+)
+def default_max_tokens(group: Group, terms: Terms) -> Findings:
+    """Without `max_tokens` the documented default limits the text.
+
+    Costs are planned with the default; a server without one writes, and bills, until the model stops by itself.
+
+    Fix: apply the documented default where the member is absent or null.
+    """
+    default = terms.contract.default("max_tokens")
+    if group.key.split(" ")[0] != "max_tokens" or not isinstance(default, int):
+        return
+    problem = excuse(group, "absent")
+    if problem:
+        yield problem
+    for x in members(group, "absent"):
+        told, choices = counted(x, "completion_tokens"), terms.asked(x).choices
+        reasons = [found.finish_reason for found in x.choices.values()]
+        if told is None:
+            yield Unclear("the reply tells no completion_tokens, so its length cannot be counted")
+            continue
+        fits = told == default * choices if set(reasons) == {terms.length} else told <= default * choices
+        observed = f"completion_tokens is {told} without max_tokens, finish_reason {show(reasons)}"
+        expected = f"at most {default} per choice, and all of them with `{terms.length}`"
+        yield blame(expect(fits, observed, expected, "usage"), x.case.id)
+
+
+@check(
+    "tokens",
+    Scope.GROUP,
+    group="overflow",
+    keyed=True,
+    due=None,
+    good=lambda: (
+        example(group("overflow", "x", control=plain(completion(choice())), probe=error()), behaviour="refuse")
+        + example(
+            group("overflow", "x", control=plain(completion(choice())), probe=plain(completion(choice()))),
+            behaviour="truncate",
+        )
+    ),
+    bad=lambda: (
+        example(
+            group("overflow", "x", control=plain(completion(choice())), probe=_cut_by_the_context()),
+            behaviour="refuse",
+        )
+        + example(group("overflow", "x", control=plain(completion(choice())), probe=error()), behaviour="truncate")
+    ),
+)
+def context_overflow(group: Group, terms: Terms) -> Findings:
+    """Where prompt and max_tokens exceed the context, the request is refused, or the limit lowered, as promised.
+
+    A silent cut loses the end of answers; a refusal where none was announced breaks callers that rely on the cut.
+
+    Fix: compare prompt tokens + max_tokens with the context before anything is generated, and do as documented.
+    """
+    behaviour = terms.get("behaviour", "either")
+    problem = excuse(group, "control")
+    if problem:
+        yield problem
+        return
+    for x in group.all("probe"):
+        refused = x.refused or x.status == 413
+        if not refused and not comparable(x):
+            told = f"HTTP {x.status}" if x.status else "no response"
+            inside = ", an error inside" if x.successful and x.error is not MISSING else ""
+            if inside and behaviour != "either":
+                yield Violation(f"{told}{inside}; expected {_expected(behaviour)}", "", x.case.id)
+            else:
+                yield Unclear(f"the request beyond the context got {told}{inside}")
+            continue
+        did = "refuse" if refused else "truncate"
+        if behaviour == "either":
+            yield Observation("beyond the context", f"HTTP {x.status}")
+            yield Held()
+        elif did != behaviour == "refuse" and not _context(group, x, terms):
+            yield Observation("max_tokens beyond any context", f"HTTP {x.status}, and the text ended by itself")
+        else:
+            known = _context(group, x, terms) if did == "truncate" else ""
+            told = f"HTTP {x.status} beyond the context" + (f" ({known})" if known else "")
+            yield blame(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
+
+
+def _context(group: Group, x: Exchange, terms: Terms) -> str:
+    """How the context is known to be too short: by the target's own words, or as it ended the text; else empty."""
+    limit, told = terms.asked(x).max_tokens or 0, counted(x, "completion_tokens")
+    for one in group.all("long"):
+        if one.refused and "context" in error_text(one).lower():
+            return f"a long prompt was refused with {show(error_text(one), 100)}"
+    if group.key.endswith(" filled"):
+        return "a refusal told its length, and the prompt leaves less room than max_tokens asks for"
+    ended = bool(x.choices) and all(found.finish_reason == terms.length for found in x.choices.values())
+    if not ended or told is None or told >= limit:
+        return ""
+    prompt = counted(x, "prompt_tokens")
+    return f"`{terms.length}` ended the text after {told} of {limit} tokens, behind {prompt} of prompt"
+
+
+def _expected(behaviour: str) -> str:
+    return "a 4xx" if behaviour == "refuse" else "a text that ends with the context"
+
+
+def _cut_by_the_context() -> Exchange:
+    return plain(completion(choice(), usage=usage(4, 60)), {"max_tokens": 9_000_000})
+
+
+def _default(tokens: int) -> Group:
+    text, cut = " 4," * (tokens // 2), " 4," * 8
+    absent = plain(completion(choice(text), usage=usage(4, tokens)), {"temperature": 0})
+    explicit = plain(completion(choice(cut), usage=usage(4, 16)), {"temperature": 0, "max_tokens": 16})
+    return group("default", "max_tokens", absent=absent, explicit=explicit)

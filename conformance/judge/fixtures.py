@@ -1,0 +1,142 @@
+"""Builders of small exchanges, for the good and bad examples beside each check, and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conformance.judge.catalogue import Example
+from conformance.model import Contract, Credential, Ending, Membership, Parameter, RequestCase, Source, Validity
+from conformance.model.exchange import Attempt, Exchange, Group, Piece
+from conformance.model.json_text import MISSING, dumps
+
+CREATED = 1_700_000_000
+
+
+def case(asked: Mapping[str, Any] | bytes | None = None, **more: Any) -> RequestCase:
+    """A request for the example model; `asked` overrides or adds members, or is the whole body as bytes."""
+    content = (
+        asked if isinstance(asked, bytes) else dumps({"model": "m", "prompt": "1, 2, 3,", **(asked or {})}).encode()
+    )
+    return RequestCase(**{"id": "example/0", "content": content, "origin": "example", **more})
+
+
+def logprobs(tokens: Sequence[str], values: Sequence[float | None] | None = None, start: int = 0, top: int = 1) -> Any:
+    """A log probabilities object in which all four lists agree."""
+    chosen = [-0.25] * len(tokens) if values is None else list(values)
+    offsets = [start + len("".join(tokens[:place])) for place in range(len(tokens))]
+    tops = [
+        None if value is None else {token: value, **{f"~{rank}": value - rank for rank in range(1, top)}}
+        for token, value in zip(tokens, chosen, strict=True)
+    ]
+    return {"tokens": list(tokens), "token_logprobs": chosen, "top_logprobs": tops, "text_offset": offsets}
+
+
+def choice(
+    text: str = " 4, 5", index: int = 0, finish: Any = "length", logprobs: Any = None, **more: Any
+) -> dict[str, Any]:
+    """A choice; pass MISSING to leave a member out."""
+    whole = {"text": text, "index": index, "logprobs": logprobs, "finish_reason": finish, **more}
+    return {name: value for name, value in whole.items() if value is not MISSING}
+
+
+def usage(prompt: Any = 4, completion: Any = 4, total: Any = None, **more: Any) -> dict[str, Any]:
+    """A usage object whose total adds up unless told otherwise."""
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion if total is None else total,
+        **more,
+    }
+
+
+def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **more: Any) -> dict[str, Any]:
+    """A completion or chunk; pass MISSING to leave a member out."""
+    whole = {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "created": CREATED,
+        "model": "m",
+        "choices": list(choices),
+        "usage": usage,
+        **more,
+    }
+    return {name: value for name, value in whole.items() if value is not MISSING}
+
+
+def response(
+    content: bytes | Sequence[bytes],
+    asked: Mapping[str, Any] | bytes | None = None,
+    *,
+    status: int | None = 200,
+    media_type: str | None = "application/json",
+    headers: Mapping[str, str] | None = None,
+    ending: Ending = Ending.COMPLETE,
+    error: str = "",
+    **about: Any,
+) -> Exchange:
+    """An exchange with exactly these bytes; `about` goes to the case."""
+    pieces = [content] if isinstance(content, bytes) else list(content)
+    named = {} if media_type is None else {"content-type": media_type}
+    lines = tuple({**named, **(headers or {})}.items())
+    timed = tuple(Piece(0.01 * (place + 1), piece) for place, piece in enumerate(pieces))
+    attempt = Attempt(float(CREATED), status, lines, timed, ending, error, 0.01 * (len(pieces) + 1))
+    return Exchange(case(asked, **about), (attempt,))
+
+
+def plain(body: Any, asked: Mapping[str, Any] | bytes | None = None, **more: Any) -> Exchange:
+    """A reply with one JSON body."""
+    return response(dumps(body).encode(), asked, **more)
+
+
+def stream(*chunks: Any, asked: Mapping[str, Any] | None = None, done: bool = True, **more: Any) -> Exchange:
+    """A streamed reply, one event a chunk (bytes go as they are), ended by `[DONE]` unless told otherwise."""
+    events = [one if isinstance(one, bytes) else f"data: {dumps(one)}\n\n".encode() for one in chunks]
+    if done:
+        events.append(b"data: [DONE]\n\n")
+    return response(events, {"stream": True, **(asked or {})}, **{"media_type": "text/event-stream", **more})
+
+
+def error(
+    message: str = "temperature must be at most 2", status: int = 400, asked: Any = None, **more: Any
+) -> Exchange:
+    """A refusal in the common envelope."""
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": "temperature", "code": None}}
+    return plain(body, asked, status=status, **more)
+
+
+def group(kind: str, key: str = "example", /, **members: Exchange | Sequence[Exchange]) -> Group:
+    """A group by role; underscores in a role stand for hyphens."""
+    listed = {
+        role.replace("_", "-"): (member,) if isinstance(member, Exchange) else tuple(member)
+        for role, member in members.items()
+    }
+    return Group(kind, key, listed)
+
+
+def example(subject: Exchange | Group, **params: Any) -> tuple[Example, ...]:
+    """One example, as `@check` takes them; add several with `+`."""
+    return (Example(subject, params),)
+
+
+def contract(**changes: Any) -> Contract:
+    """A small contract with the common defaults, for judging examples."""
+    defaults = {"max_tokens": 16, "n": 1, "echo": False, "stream": False, "temperature": 1, "top_p": 1, "best_of": 1}
+    names = ("model", "prompt", "logprobs", "stop", "stream_options", "logit_bias", "seed", "suffix", "user")
+    parameters = {
+        name: Parameter(name, {}, name in {"model", "prompt"}, True, defaults.get(name, MISSING), Source(f"#/{name}"))
+        for name in (*defaults, *names)
+    }
+    whole: dict[str, Any] = {
+        "provider": "example", "title": "Example", "revision": "2026-01-01", "document": "example.txt",
+        "sha256": "0" * 64, "openapi": {},
+        "server": "http://127.0.0.1", "path": "/completions", "method": "POST", "operation_at": "#", "request": {},
+        "response": {}, "chunk": {}, "errors": {}, "parameters": parameters, "limits": (), "requirements": (),
+    }  # fmt: skip
+    return Contract(**{**whole, **changes})
+
+
+__all__ = [
+    "Credential", "Membership", "Validity", "case", "choice", "completion", "contract", "error", "example", "group",
+    "logprobs", "plain", "response", "stream", "usage",
+]  # fmt: skip
