@@ -7,10 +7,11 @@ To be run where contracts or dimensions have changed; a test says so.
 
 import json
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.contract import load, providers
 from conformance.model.budget import PROFILES
-from conformance.planning import arrays, covering
+from conformance.plan import covering_array as covering
+from conformance.plan import covering_rows as arrays
 
 
 def asked_for(provider, profile):

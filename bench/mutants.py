@@ -11,11 +11,11 @@ from pathlib import Path
 import yaml
 
 from conformance.contract import providers
-from conformance.proven import stored
-from conformance.reference.proof import PLANTED, PROFILES, Trial, home, pairs, trials
-from conformance.reference.scores import merged, table, wire_table, write
+from conformance.selftest.mutation_score import stored
+from conformance.selftest.mutation_testing import PLANTED, PROFILES, Trial, home, pairs, trials
+from conformance.selftest.scores import merged, table, wire_table, write
 
-HERE = Path(__file__).parents[1] / "conformance" / "reference"
+HERE = Path(__file__).parents[1] / "conformance" / "selftest"
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from conformance.contract import providers
-from conformance.reference.excuses import Place, excuses, idle, reason
-from conformance.reference.mutators import mutators, notice
-from conformance.reference.proof import ground
-from conformance.reference.scores import wire_table, write_wire
+from conformance.selftest.allowlist import Place, excuses, idle, reason
+from conformance.selftest.mutation_testing import ground
+from conformance.selftest.scores import wire_table, write_wire
+from conformance.selftest.wire_mutations import mutators, notice
 
 # Where, what, at which occurrence of several, and the checks that fall.
 Found = tuple[str, str, str, frozenset[str]]

@@ -10,12 +10,12 @@ import argparse
 import time
 from collections.abc import Iterator
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.contract import load, providers
 from conformance.model.budget import usual
-from conformance.reference.core import Reference
-from conformance.reference.faults import FAULTS
-from conformance.reference.rehearsal import rehearse
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
+from conformance.selftest.in_process_run import rehearse
 
 MODEL = "reference"
 
@@ -42,7 +42,7 @@ def survivors(profile: str, provider: str) -> Iterator[tuple[str, bool]]:
     for name, fault in FAULTS.items():
         if fault.applies(contract):
             plan = planning.waves(contract, model=MODEL, profile=profile, has_key=True, drawn=drawn)
-            bent = Reference(contract, key="key", faults=(fault,))
+            bent = altered_reference(contract, key="key", faults=(fault,))
             yield name, fault.check in rehearse(bent, plan, attempts=usual(profile).requests).checks
 
 

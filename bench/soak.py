@@ -28,7 +28,7 @@ from conformance.model import RequestCase, Wave
 from conformance.model.budget import Account, Budget
 from conformance.recording import Recorder
 from conformance.reference import Reference, serve
-from conformance.transport import Sender, Target, Watcher
+from conformance.send import Sender, Target, Watcher
 
 WARM_UP = 2
 GROWS, SLOWS = 1.10, 1.25

@@ -11,7 +11,7 @@ import threading
 from conformance.contract import load
 from conformance.model import RequestCase, Wave
 from conformance.model.budget import Account, Budget
-from conformance.transport import Sender, Target
+from conformance.send import Sender, Target
 
 EVENT = b'data: {"choices":[{"index":0,"text":"' + b"x" * 900 + b'","logprobs":null,"finish_reason":null}]}\n\n'
 

@@ -20,14 +20,14 @@ import pytest
 
 from conformance.certificate import dsse, keys
 from conformance.certificate.bundle import hashes
-from conformance.certificate.canonical import canonical, sealed
 from conformance.certificate.issue import CERTIFICATE
-from conformance.certificate.lock import NAME as LOCK
 from conformance.certificate.statement import OURS
 from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.contract import requirement_sets as frozen
-from conformance.recording.chain import GENESIS, closed
+from conformance.recording.canonical_json import canonical, sealed
+from conformance.recording.hash_chain import GENESIS, closed
+from conformance.recording.plan_lock import NAME as LOCK
 from tests.test_sixth_provider import written
 
 CLAIMS = ("no n", "no stop", "no seed")

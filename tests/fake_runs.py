@@ -18,7 +18,7 @@ from conformance.model import (
     Verdict,
 )
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.runner import Endpoint, Run
+from conformance.run import Endpoint, Run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'`&amp; \x00\x1b[31m\u202e\u2028 \u05d0\u05d1 \ud800 ${{1}} {{7*7}}"
 

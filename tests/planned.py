@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.contract import load, providers
 from conformance.judge.fixtures import choice, completion, error, plain, stream
 from conformance.model import Validity

@@ -63,7 +63,7 @@ def test_the_nouns_need_the_standard_library_only():
     for path in MODULES:
         if name_of(path) in PURE:
             own = {one for one in imports_of(path) if one.startswith("conformance")}
-            assert own <= {"conformance.model", "conformance.strictjson", "conformance.sse", "conformance"}
+            assert own <= {"conformance.model", "conformance.model.json_text", "conformance.model.sse", "conformance"}
             others = {one.partition(".")[0] for one in imports_of(path)} - {"conformance"}
             assert others <= {
                 "__future__",

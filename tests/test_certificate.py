@@ -11,26 +11,29 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from conformance.certificate import examine, held, keys, verify
+from conformance.certificate import examine, keys, verify
 from conformance.certificate.bundle import hashes
-from conformance.certificate.canonical import canonical, seal, sealed
 from conformance.certificate.dsse import PAYLOAD_TYPE, Envelope, EnvelopeError, pae, read, sign, written
 from conformance.certificate.examine import Examined
 from conformance.certificate.keys import KeyFileError, Private
 from conformance.certificate.levels import REFUSED, absent, area_of, areas, levels, names, overall
-from conformance.certificate.lock import LockError, parse, seed_of
 from conformance.certificate.page import drawn
 from conformance.certificate.statement import OURS, StatementError, derived
 from conformance.certificate.statement import parse as parse_statement
 from conformance.certificate.trust import trusted
 from conformance.cli import _guarded
+from conformance.config.settings import SettingsError, settings
+from conformance.config.waivers import today
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge
 from conformance.judge import fixtures as ex
 from conformance.model import Layer, Level, Requirement, Source
-from conformance.reference import FAULTS, Reference, serve
-from conformance.settings import SettingsError, settings
-from conformance.waivers import today
+from conformance.recording.canonical_json import canonical, seal, sealed
+from conformance.recording.plan_lock import LockError, parse, seed_of
+from conformance.reference import serve
+from conformance.run import locked_run as held
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
 from tests.certificates import CLAIMS, DAY, NONCE, RECORDING, Case, certified, copied
 
 
@@ -80,7 +83,7 @@ def test_what_was_not_examined_is_never_called_whole(conformance, whole):
 
 def test_a_fault_is_certified_as_what_it_is_with_its_area(conformance, whole, tmp_path):
     terms = load("madeup", whole.specs)
-    reference = Reference(terms, key=None, faults=(FAULTS["too_high_is_accepted_temperature"],), models=("m",))
+    reference = altered_reference(terms, key=None, faults=(FAULTS["too_high_is_accepted_temperature"],), models=("m",))
     there = ("--specs", whole.specs[0])
     with serve(reference) as base_url:
         where = ("--base-url", base_url, "--model", "m", "--name", "faulty")

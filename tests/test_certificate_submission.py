@@ -17,7 +17,7 @@ from conformance.certificate.reasons import REASONS
 from conformance.certificate.statement import OURS
 from conformance.certificate.submission import SCHEMA
 from conformance.cli import COMMANDS, _guarded
-from conformance.tomlfile import read as read_toml
+from conformance.config.toml_file import read as read_toml
 from tests.certificates import CLAIMS, NONCE, Case, certified, copied
 
 ROOT = Path(__file__).parents[1]

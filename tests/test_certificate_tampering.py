@@ -17,15 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.certificate import bundle, examine, lock, trust
-from conformance.certificate.lock import canary
+from conformance.certificate import bundle, examine, trust
 from conformance.certificate.reasons import REASONS
 from conformance.certificate.statement import OURS, signed_for
 from conformance.certificate.verify import Known, Verified, verify
+from conformance.config.waivers import today
 from conformance.contract import load
+from conformance.recording import plan_lock as lock
 from conformance.recording import read
+from conformance.recording.plan_lock import canary
 from conformance.report import results
-from conformance.waivers import today
 from tests.certificates import NONCE, RECORDING, Case, certified, copied
 
 TODAY = today()

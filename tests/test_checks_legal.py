@@ -10,7 +10,7 @@ from conformance.judge.catalogue import Terms, load
 from conformance.judge.fixtures import CREATED, case, choice, completion, contract, group, logprobs, plain, usage
 from conformance.model import Held, Observation, Outcome, Unclear, Violation
 from conformance.reference.core import Reference
-from conformance.reference.play import exchange
+from conformance.selftest.in_process import exchange
 
 of = cache(contract_of)
 

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from conformance import contract, waivers
+from conformance import contract
 from conformance.cli import BROKEN, CONFORMANT, INCOMPLETE, MISUSED, SUITE_FAULT, commands
-from conformance.reference import FAULTS, Reference, serve
+from conformance.config import waivers
+from conformance.reference import serve
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
 
 ROOT = Path(__file__).parents[1]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -68,7 +71,7 @@ def judged(folder, env, **more):
 
 def faulty():
     fault = FAULTS["total_is_one_too_many_when_plain"]
-    return serve(Reference(contract.load("openai"), models=("reference",), faults=(fault,)))
+    return serve(altered_reference(contract.load("openai"), models=("reference",), faults=(fault,)))
 
 
 # The action

@@ -16,12 +16,12 @@ import pytest
 
 from conformance import recording
 from conformance.cli import _guarded
-from conformance.cli.judge import gravest
+from conformance.cli.run import gravest
+from conformance.config.settings import OPTIONS, SettingsError, settings
 from conformance.judge.fixtures import case
 from conformance.model import Wave
-from conformance.planning import Plan, setting
-from conformance.planning.known import Known
-from conformance.settings import OPTIONS, SettingsError, settings
+from conformance.plan import Plan, setting
+from conformance.plan.learned_target import Known
 from tests import hostile
 from tests.hostile import says, serving
 
@@ -46,9 +46,9 @@ def planned(monkeypatch):
         )
         yield Wave("only", tuple(cases))
 
-    monkeypatch.setattr("conformance.planning.waves", waves)
+    monkeypatch.setattr("conformance.plan.waves", waves)
     monkeypatch.setattr(
-        "conformance.planning.plan",
+        "conformance.plan.plan",
         lambda contract, **more: Plan(
             setting(contract, more["model"]), tuple(waves(contract, model=more["model"])), (), Known()
         ),
@@ -184,7 +184,7 @@ def test_a_fault_of_the_suite_is_one_line_and_exit_code_4(conformance, monkeypat
     def broken(*_, **__):
         raise ExceptionGroup("several", [RuntimeError("first line\nsecond line")])
 
-    monkeypatch.setattr("conformance.launch.load", broken)
+    monkeypatch.setattr("conformance.run.launch.load", broken)
     code, _, err = conformance("list", "openai")
     assert code == 4
     assert err == "conformance: RuntimeError: first line; this is a fault of the suite: --debug shows where\n"
@@ -196,7 +196,7 @@ def test_an_interrupt_is_exit_code_3(conformance, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("conformance.launch.load", interrupted)
+    monkeypatch.setattr("conformance.run.launch.load", interrupted)
     assert conformance("list", "openai")[0] == 3
 
 
@@ -228,7 +228,7 @@ def test_a_run_on_the_embedded_reference_needs_no_key_and_leaves_its_recording(c
 def test_the_user_s_key_is_not_sent_to_the_embedded_reference(conformance, planned, monkeypatch):
     monkeypatch.setenv("CONFORMANCE_API_KEY", KEY)
     sent = []
-    from conformance.transport.target import Target
+    from conformance.send.target import Target
 
     monkeypatch.setattr(Target, "__post_init__", lambda self: sent.append(self.key))
     conformance("run", "openai")
@@ -288,7 +288,7 @@ def test_the_gravest_of_several_runs_is_what_counts():
 
 def test_a_case_of_the_last_run_is_sent_again_and_shown_whole(conformance, planned, monkeypatch):
     conformance("run", "openai")
-    monkeypatch.setattr("conformance.planning.plan", None)
+    monkeypatch.setattr("conformance.plan.plan", None)
     code, out, err = conformance("send", "openai", "scenario/a1")
     assert code == 0, out + err
     assert "> POST http://127.0.0.1:" in out

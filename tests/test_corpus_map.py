@@ -7,10 +7,11 @@ import pytest
 import yaml
 
 from conformance.judge.catalogue import load as checks
-from conformance.reference import FAULTS, ODDITIES
-from conformance.reference.proof import applying
+from conformance.selftest.faults import FAULTS
+from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.mutation_testing import applying
 
-MAP = yaml.safe_load((Path(__file__).parents[1] / "conformance" / "reference" / "corpus_map.yaml").read_text("utf-8"))
+MAP = yaml.safe_load((Path(__file__).parents[1] / "conformance" / "selftest" / "corpus_map.yaml").read_text("utf-8"))
 FOLDER = os.environ.get("CONFORMANCE_CORPUS")
 
 

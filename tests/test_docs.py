@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from conformance.contract import load, providers
-from conformance.docs import coverage, pages
-from conformance.explain import card, examples
 from conformance.judge.catalogue import load as catalogue
+from conformance.report.docs_pages import coverage, pages
+from conformance.report.requirement_card import card, examples
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_a_generated_page_is_up_to_date(name):
-    told = "run `python -m conformance.docs docs` and look at the change"
+    told = "run `python -m conformance.report.docs_pages docs` and look at the change"
     assert (DOCS / name).read_text("utf-8") == pages()[name], told
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from conformance.cli import _guarded
 from conformance.contract import load
-from conformance.doctor import State, Symptom, examine
-from conformance.transport import Patience, Target
+from conformance.run.doctor import State, Symptom, examine
+from conformance.send import Patience, Target
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, says, serving
 

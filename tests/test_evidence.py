@@ -15,13 +15,13 @@ from urllib.parse import quote
 import pytest
 
 from conformance.cli import _guarded
-from conformance.launch import load
+from conformance.config.settings import settings
 from conformance.recording import read
 from conformance.reference import Reference, serve, server
-from conformance.reference.message import Portion
+from conformance.reference.messages import Portion
 from conformance.report import outputs, results
-from conformance.report.difference_views import FORMATS
-from conformance.settings import settings
+from conformance.report.diff_formats import FORMATS
+from conformance.run.launch import load
 from tests.test_report_page import Tree
 
 CANARY = "sk-canary-/7f3A9b2C+d==x"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from conformance.contract import load, providers
-from conformance.exhibits import exhibits
-from conformance.explain import KINDS, SCOPES, card, examples, exercised
 from conformance.judge.catalogue import Scope, Terms
 from conformance.judge.catalogue import load as catalogue
 from conformance.model import Held, Level, Violation
+from conformance.report.requirement_card import KINDS, SCOPES, card, examples, exercised
+from conformance.report.requirement_examples import exhibits
 from tests.test_sixth_provider import written
 
 PROVIDERS = providers()

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance import recording
+from conformance.config.settings import settings
 from conformance.contract import load
 from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import case, choice, completion, plain, response, stream, usage
-from conformance.launch import launch
 from conformance.model import Ending, Outcome, Validity, Wave
 from conformance.model.exchange import Exchange
 from conformance.recording import RecordingError, har, transcripts
-from conformance.recording.gather import gather
-from conformance.settings import settings
+from conformance.recording.load import gather
+from conformance.run.launch import launch
 from tests.test_recording import exchanges as any_exchanges
 
 KEY = "sk-canary-0123456789abcdef"

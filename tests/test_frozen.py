@@ -14,8 +14,8 @@ from conformance.contract import ContractError, load, providers
 from conformance.contract import requirement_sets as frozen
 from conformance.model import Evidence, Level, Outcome, Verdict
 from conformance.report import ctrf, junit, markdown, page, results, terminal
-from conformance.report.standing import gates, shown_as
-from conformance.runner import Endpoint, Run
+from conformance.report.tally import gates, shown_as
+from conformance.run import Endpoint, Run
 from tests.test_sixth_provider import written
 
 DAY = "2026-11-20"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import test_traffic
 
-from conformance import planning
+from conformance import plan as planning
+from conformance.config.settings import settings
 from conformance.contract import load, providers
-from conformance.launch import launch
-from conformance.reference.proof import ground
-from conformance.settings import settings
+from conformance.run.launch import launch
+from conformance.selftest.mutation_testing import ground
 
 HERE = Path(__file__).parent / "golden"
 PLANS = [(provider, profile, seed) for provider in providers() for profile in ("gate", "full") for seed in (0, 1)]

@@ -10,12 +10,13 @@ import yaml
 from conformance.contract import load, providers
 from conformance.judge.catalogue import load as checks
 from conformance.model import Level
-from conformance.proven import stored
-from conformance.reference import FAULTS, ODDITIES
-from conformance.reference.proof import applying, ground, home, pairs, trial, trials
-from conformance.reference.scores import catalogue, merged, table
+from conformance.selftest.faults import FAULTS
+from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.mutation_score import stored
+from conformance.selftest.mutation_testing import applying, ground, home, pairs, trial, trials
+from conformance.selftest.scores import catalogue, merged, table
 
-DATA = Path(__file__).parents[1] / "conformance" / "reference"
+DATA = Path(__file__).parents[1] / "conformance" / "selftest"
 SURVIVORS = yaml.safe_load((DATA / "survivors.yaml").read_text("utf-8"))
 UNPROVED = yaml.safe_load((DATA / "unproved.yaml").read_text("utf-8"))
 

@@ -10,12 +10,12 @@ import pytest
 
 from conformance.contract import providers
 from conformance.judge.fixtures import choice, completion, plain
-from conformance.proven import stored
-from conformance.reference import scores
-from conformance.reference.excuses import Excuse, excuses, idle, reason
-from conformance.reference.mutators import mutators, notice
-from conformance.reference.places import changed, differs, general, walk
-from conformance.reference.proof import ground
+from conformance.selftest import scores
+from conformance.selftest.allowlist import Excuse, excuses, idle, reason
+from conformance.selftest.json_mutations import changed, differs, general, walk
+from conformance.selftest.mutation_score import stored
+from conformance.selftest.mutation_testing import ground
+from conformance.selftest.wire_mutations import mutators, notice
 
 ROWS = excuses()
 

@@ -16,7 +16,9 @@ import pytest
 
 from conformance import contract, recording
 from conformance.cli import _guarded
-from conformance.reference import FAULTS, Reference, serve
+from conformance.reference import serve
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
 
 ROOT = Path(__file__).parents[1]
 FAULT = FAULTS["usage_chunk_repeats_a_choice"]
@@ -68,7 +70,7 @@ def recorded(folder: Path) -> dict[str, int]:
 def nights(tmp_path_factory):
     """What two nights said, by what they left; the second has an expired waiver."""
     folder = tmp_path_factory.mktemp("nights")
-    with serve(Reference(contract.load("novita"), faults=(FAULT,), models=("m",))) as address:
+    with serve(altered_reference(contract.load("novita"), faults=(FAULT,), models=("m",))) as address:
         (folder / "conformance.toml").write_text(targets(address), "utf-8")
         (folder / "waivers.toml").write_text(waiver(TODAY + timedelta(days=1)), "utf-8")
         first = conformance(folder, "run")

@@ -7,17 +7,17 @@ from itertools import combinations, product
 import pytest
 from planned import PROVIDERS, bodies, contract, plan
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.contract.bounds import top
 from conformance.contract.validity import complaints, validity
 from conformance.judge.fixtures import contract as small
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
 from conformance.model.json_text import MISSING
-from conformance.planning.arrays import coverage, rows
-from conformance.planning.dimensions import Dimension, dimensions
-from conformance.planning.edges import beyond, ends, open_ends
-from conformance.planning.scene import SHORT, Scene
-from conformance.planning.values import inside, level, specimens
+from conformance.plan.boundaries import beyond, ends, open_ends
+from conformance.plan.context import SHORT, Scene
+from conformance.plan.covering_rows import coverage, rows
+from conformance.plan.factors import Dimension, dimensions
+from conformance.plan.parameter_values import inside, level, specimens
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
 

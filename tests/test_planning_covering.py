@@ -3,9 +3,10 @@
 import pytest
 from planned import PROVIDERS, contract
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.model.budget import PROFILES
-from conformance.planning import arrays, covering
+from conformance.plan import covering_array as covering
+from conformance.plan import covering_rows as arrays
 
 ADVICE = "contracts or dimensions changed: run python bench/covering.py"
 

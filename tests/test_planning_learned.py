@@ -10,12 +10,12 @@ from conformance.model import Membership, RequestCase, Requirement, Validity
 from conformance.model.budget import Budget, Cost
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.planning.bundle import Bundle, Sent
-from conformance.planning.known import Known
-from conformance.planning.learned import TABLE, nearly, pieces
-from conformance.planning.scene import Scene, identity
-from conformance.planning.selection import Choice, Purse, choose
-from conformance.planning.serving import Serving, cost, must
+from conformance.plan.case_group import Bundle, Sent
+from conformance.plan.context import Scene, identity
+from conformance.plan.follow_ups import TABLE, nearly, pieces
+from conformance.plan.learned_target import Known
+from conformance.plan.requirement_coverage import Serving, cost, must
+from conformance.plan.set_cover import Choice, Purse, choose
 
 
 def accept(row, label, role, body, status=200):

@@ -3,12 +3,12 @@
 import pytest
 from planned import PROVIDERS, answered, contract, drawn, obedient, refusing
 
-from conformance import planning
-from conformance.planning.bundle import ORDER, Bundle
-from conformance.planning.journey import ONLY, PARTS, Journey, bundles
-from conformance.planning.known import Known
-from conformance.planning.remembered import KEPT, Remembered, Seen
-from conformance.planning.scene import Scene
+from conformance import plan as planning
+from conformance.plan.case_group import ORDER, Bundle
+from conformance.plan.context import Scene
+from conformance.plan.learned_target import Known
+from conformance.plan.planner import ONLY, PARTS, Journey, bundles
+from conformance.plan.remembered import KEPT, Remembered, Seen
 
 
 class Forgetful(Remembered):

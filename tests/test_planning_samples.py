@@ -13,13 +13,13 @@ import pytest
 from hypothesis import find
 from planned import PROVIDERS, contract, drawn, plan
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.contract.validity import validity
 from conformance.model import Validity
 from conformance.model.json_text import dumps
-from conformance.planning.arrays import row_of
-from conformance.planning.dimensions import dimensions
-from conformance.planning.samples import LEAST, free_text
+from conformance.plan.covering_rows import row_of
+from conformance.plan.factors import dimensions
+from conformance.plan.samples import LEAST, free_text
 
 FULL = {provider: [body for body in drawn(provider, "full") if "model" in body] for provider in PROVIDERS}
 PATCHES = {provider: [one for one in drawn(provider, "full") if "model" not in one] for provider in PROVIDERS}
@@ -79,7 +79,7 @@ class TestDeterminism:
     def test_what_else_is_loaded_and_where_changes_nothing_and_nothing_is_left_behind(self, tmp_path):
         (tmp_path / "mine.py").write_text("NUMBERS = [31337, 0.271828]\nWORD = 'a word of the user'\n")
         script = (
-            "import json, mine; from conformance import planning; from conformance.contract.loader import load;"
+            "import json, mine; from conformance import plan as planning; from conformance.contract.loader import load;"
             "print(json.dumps(planning.draw(planning.setting(load('nebius'), 'm', 'full'))))"
         )
         paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])

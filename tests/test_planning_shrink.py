@@ -5,11 +5,11 @@ from planned import contract
 
 from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import choice, completion, error, plain
-from conformance.minimal import fits, smallest, traffic
 from conformance.model import BROKEN, Ending, Membership, Outcome, Validity
 from conformance.model.exchange import Exchange
-from conformance.planning.scene import Scene
-from conformance.planning.shrink import PER_FAILURE, PER_RUN, shrinking
+from conformance.plan.context import Scene
+from conformance.run.reproducer import fits, smallest, traffic
+from conformance.run.shrink import PER_FAILURE, PER_RUN, shrinking
 
 CONTRACT = contract("openai")
 WIDE = {

@@ -10,15 +10,15 @@ from dataclasses import replace
 import pytest
 from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, obedient, plan, refusing
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.judge.fixtures import error
 from conformance.model import Credential, Validity
 from conformance.model.budget import PROFILES, Budget, worst_case
 from conformance.model.request_view import Asked
-from conformance.planning.arrays import coverage
-from conformance.planning.dimensions import dimensions
-from conformance.planning.profiles import plannable
-from conformance.planning.serving import Serving, must
+from conformance.plan.covering_rows import coverage
+from conformance.plan.factors import dimensions
+from conformance.plan.profiles import plannable
+from conformance.plan.requirement_coverage import Serving, must
 
 BOTH = [(provider, profile) for provider in PROVIDERS for profile in PROFILES]
 
@@ -120,7 +120,7 @@ class TestSameness:
     def test_a_plan_does_not_depend_on_how_the_process_hashes_text(self):
         told = json.dumps(drawn("openai", "gate"))
         script = (
-            "import json, sys; from conformance import planning; from conformance.contract.loader import load;"
+            "import json, sys; from conformance import plan as planning; from conformance.contract.loader import load;"
             "print(planning.plan(load('openai'), model='m', drawn=json.loads(sys.stdin.read())).sha256)"
         )
         hashes = {

@@ -6,10 +6,10 @@ from dataclasses import replace
 import fake_runs
 import pytest
 
-from conformance import launch
+from conformance.config.settings import KEY_VARIABLE, SettingsError
 from conformance.model import Level, Outcome
-from conformance.plugin import arguments
-from conformance.settings import KEY_VARIABLE, SettingsError
+from conformance.pytest_plugin.plugin import arguments
+from conformance.run import launch
 
 pytest_plugins = ("pytester",)
 

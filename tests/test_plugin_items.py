@@ -9,7 +9,7 @@ import fake_runs
 import pytest
 from test_plugin import suite
 
-from conformance.cli.alone import pytest_alone
+from conformance.cli.pytest_session import pytest_alone
 
 pytest_plugins = ("pytester",)
 __all__ = ["suite"]
@@ -25,7 +25,7 @@ def table(result):
 def test_the_page_and_the_outcomes_are_the_same(suite, run):
     usual = suite(run())
     rows = table(usual)
-    lean = suite(run(), "-p", "conformance.plugin_items")
+    lean = suite(run(), "-p", "conformance.pytest_plugin.items")
     assert table(lean) == rows
     assert lean.ret == usual.ret
     assert lean.parseoutcomes() == {key: n for key, n in usual.parseoutcomes().items() if "warning" not in key}
@@ -33,7 +33,7 @@ def test_the_page_and_the_outcomes_are_the_same(suite, run):
 
 def test_items_of_others_run_as_they_do(pytester):
     pytester.makepyfile("def test_one(tmp_path): assert tmp_path.exists()\ndef test_two(): assert False")
-    pytester.runpytest_inprocess("-p", "conformance.plugin_items").assert_outcomes(passed=1, failed=1)
+    pytester.runpytest_inprocess("-p", "conformance.pytest_plugin.items").assert_outcomes(passed=1, failed=1)
 
 
 def test_a_session_leaves_the_collector_of_cycles_as_it_was(pytester):

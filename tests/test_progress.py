@@ -11,10 +11,10 @@ import pytest
 
 from conformance.cli import _guarded
 from conformance.cli.progress import progress
+from conformance.config.settings import settings
 from conformance.judge.fixtures import case, choice, completion, plain, response, usage
-from conformance.launch import load
 from conformance.model import Ending, Wave
-from conformance.settings import settings
+from conformance.run.launch import load
 
 OPENAI = load(settings("openai", {}))
 ASKED = {"model": "m", "prompt": "2+2=", "max_tokens": 1}
@@ -95,7 +95,7 @@ def test_a_run_in_a_pipe_is_plain_text(capfd, tmp_path, monkeypatch, options):
         yield Wave("only", (replace(case({"model": model, "max_tokens": 2}), id="scenario/a0", origin="scenario"),))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("conformance.planning.waves", waves)
+    monkeypatch.setattr("conformance.plan.waves", waves)
     _guarded(["run", "openai", *options], debug=True)
     out, err = capfd.readouterr()
     assert err == ""

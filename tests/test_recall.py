@@ -9,7 +9,7 @@ from conformance.judge.finding_cache import Recall
 from conformance.judge.fixtures import case, choice, completion, contract, plain
 from conformance.model import Layer, Level, Membership, Requirement, Source
 from conformance.model.exchange import Exchange
-from conformance.reference.proof import PLANTED, ground, trial
+from conformance.selftest.mutation_testing import PLANTED, ground, trial
 
 FINE = plain(completion(choice()))
 

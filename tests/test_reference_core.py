@@ -7,8 +7,9 @@ import pytest
 
 from conformance.judge.fixtures import case, contract
 from conformance.model import Combination, Credential, Ending, Layer, Level, Limit, Requirement, Source, Validity
-from conformance.reference import Reference, Request, exchange, respond
-from conformance.reference.language import Endings, LanguageModel
+from conformance.reference import Reference, Request, respond
+from conformance.reference.language_model import Endings, LanguageModel
+from conformance.selftest.in_process import exchange
 
 REQUEST = {
     "type": "object",

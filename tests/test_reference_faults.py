@@ -9,9 +9,13 @@ from conformance.contract import load, providers
 from conformance.judge.catalogue import load as catalogue
 from conformance.judge.fixtures import case
 from conformance.model import Credential, Membership, Wave
-from conformance.reference import FAULTS, ODDITIES, Reference, exchange, play
-from conformance.reference.alter import Stage
-from conformance.reference.fault import fault
+from conformance.reference.alterations import Stage
+from conformance.selftest import in_process as play
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.fault import fault
+from conformance.selftest.faults import FAULTS
+from conformance.selftest.in_process import exchange
+from conformance.selftest.legal_variants import ODDITIES
 
 CONTRACTS = {name: load(name) for name in providers()}
 NEVER_SEEN = {  # checks that judge nothing: what they record is left to the provider
@@ -67,7 +71,7 @@ def test_whatever_bends_the_reference_never_breaks_it(name):
     found = {**FAULTS, **ODDITIES}[name]
     contract = next(one for one in CONTRACTS.values() if found.applies(one))
     told = {"faults": (found,)} if name in FAULTS else {"oddities": (found,)}
-    provider = Reference(contract, key="k", **told)
+    provider = altered_reference(contract, key="k", **told)
     for place, body in enumerate(bodies()):
         x = exchange(provider, replace(case(body), id=f"c/{place}"))
         assert x.attempts
@@ -78,7 +82,7 @@ def test_whatever_bends_the_reference_never_breaks_it(name):
 
 
 def test_a_fault_counts_how_often_it_changed_something():
-    provider = Reference(CONTRACTS["openai"], faults=(FAULTS["done_is_left_out"],))
+    provider = altered_reference(CONTRACTS["openai"], faults=(FAULTS["done_is_left_out"],))
     exchange(provider, case({"model": "reference"}))
     assert provider.fired == {}
     x = exchange(provider, case({"model": "reference", "stream": True}))
@@ -87,13 +91,13 @@ def test_a_fault_counts_how_often_it_changed_something():
 
 
 def test_an_intermittent_fault_shows_on_every_third_call():
-    provider = Reference(CONTRACTS["openai"], faults=(FAULTS["done_is_left_out_when_sometimes"],))
+    provider = altered_reference(CONTRACTS["openai"], faults=(FAULTS["done_is_left_out_when_sometimes"],))
     seen = [b"[DONE]" in exchange(provider, case({"model": "reference", "stream": True})).content for _ in range(6)]
     assert seen == [True, True, False, True, True, False]
 
 
 def test_a_fault_of_the_crowd_shows_only_in_a_burst():
-    provider = Reference(CONTRACTS["openai"], key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
+    provider = altered_reference(CONTRACTS["openai"], key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
     asked = {"model": "reference", "temperature": 0}
     cases = [
         replace(case({**asked, "prompt": text}), id=text, groups=(Membership("burst", "b", text),)) for text in "ab"
@@ -112,6 +116,6 @@ def test_two_faults_cannot_share_a_name():
 
 
 def test_a_request_that_was_told_to_wait_is_answered_when_it_comes_again():
-    provider = Reference(CONTRACTS["openai"], oddities=(ODDITIES["each_request_waits_once"],))
+    provider = altered_reference(CONTRACTS["openai"], oddities=(ODDITIES["each_request_waits_once"],))
     x = exchange(provider, case({"model": "reference"}))
     assert [attempt.status for attempt in x.attempts] == [429, 200]

@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from conformance.reference.language import Endings, LanguageModel
+from conformance.reference.generation import Order, score, write
+from conformance.reference.generation import written as remembered
+from conformance.reference.language_model import Endings, LanguageModel
 from conformance.reference.sampling import Sampling
-from conformance.reference.tokens import BOS, EOS, SIZE, Tokenizer, byte_token, spell, surface
-from conformance.reference.writing import Order, score, write
-from conformance.reference.writing import written as remembered
+from conformance.reference.tokenizer import BOS, EOS, SIZE, Tokenizer, byte_token, spell, surface
 
 MODEL = LanguageModel(endings=Endings.NEVER)
 PROMPT = MODEL.tokenizer.encode("1, 2, 3,")

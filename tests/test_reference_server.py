@@ -10,10 +10,13 @@ import pytest
 
 from conformance.judge.fixtures import contract
 from conformance.model import Ending
-from conformance.reference import FAULTS, ODDITIES, Portion, Reference, Response, serve
-from conformance.reference.alter import Alteration, Stage
-from conformance.reference.oddity import Oddity
-from conformance.reference.settings import Settings
+from conformance.reference import Portion, Reference, Response, serve
+from conformance.reference.alterations import Alteration, Stage
+from conformance.reference.options import Settings
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
+from conformance.selftest.legal_variant import Oddity
+from conformance.selftest.legal_variants import ODDITIES
 
 REQUEST = {"type": "object", "required": ["model", "prompt"]}
 BODY = {"model": "reference", "prompt": "hello", "max_tokens": 4}
@@ -24,7 +27,7 @@ def bent(change):
     oddity = Oddity(
         "bent", "A reply that is bent for a test.", alterations=(Alteration("bent", Stage.RESPONSE, change),)
     )
-    return Reference(contract(request=REQUEST), key="k", oddities=(oddity,))
+    return altered_reference(contract(request=REQUEST), key="k", oddities=(oddity,))
 
 
 def slow(response, call):
@@ -98,7 +101,7 @@ def test_header_names_keep_their_case_and_unknown_routes_are_refused():
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_oddities_of_the_wire_are_no_obstacle_to_a_client(name, stream):
-    of = Reference(contract(request=REQUEST), key="k", oddities=(ODDITIES[name],))
+    of = altered_reference(contract(request=REQUEST), key="k", oddities=(ODDITIES[name],))
     with serve(of) as url, httpx.Client(headers=KEY) as client:
         for _ in range(2):
             told = client.post(f"{url}/completions", json={**BODY, "stream": stream})
@@ -107,7 +110,7 @@ def test_oddities_of_the_wire_are_no_obstacle_to_a_client(name, stream):
 
 
 def test_requests_of_a_crowd_meet_each_other():
-    of = Reference(contract(request=REQUEST), key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
+    of = altered_reference(contract(request=REQUEST), key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
     with serve(of) as url, httpx.Client(headers=KEY) as client, ThreadPoolExecutor(2) as pool:
         asked = [{**BODY, "temperature": 0, "prompt": prompt} for prompt in ("a", "b")]
 

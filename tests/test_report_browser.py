@@ -13,9 +13,9 @@ import pytest
 
 from conformance.model import Outcome
 from conformance.report import history, index, outputs, page, results
-from conformance.report.difference import compare
-from conformance.report.difference_views import html
-from conformance.report.dressing import front
+from conformance.report.diff import compare
+from conformance.report.diff_formats import html
+from conformance.report.pytest_html import front
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 MISSING = "playwright" if find_spec("playwright") is None else "" if CHROMIUM else "chromium"
@@ -225,7 +225,7 @@ def test_pytest_htmls_page_shows_ours_first_and_folds_its_own(visit, tmp_path, p
 
 @pytest.fixture
 def pytester_page(pytester, monkeypatch):
-    from conformance import launch
+    from conformance.run import launch
 
     run = fake_runs.failing()
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

@@ -8,9 +8,10 @@ import pytest
 
 from conformance.cli import _guarded
 from conformance.model import Evidence, Level, Outcome
-from conformance.report import difference, outputs, results
-from conformance.report.difference import BROKEN, CHANGED, FIXED, FLAKY, GONE, NEW, UNSETTLED, compare, normalised
-from conformance.report.difference_views import FORMATS, as_json, as_markdown, headline, html, terminal
+from conformance.report import diff as difference
+from conformance.report import outputs, results
+from conformance.report.diff import BROKEN, CHANGED, FIXED, FLAKY, GONE, NEW, UNSETTLED, compare, normalised
+from conformance.report.diff_formats import FORMATS, as_json, as_markdown, headline, html, terminal
 from tests.test_report_outputs import seen
 from tests.test_report_page import Tree
 

@@ -9,7 +9,7 @@ import pytest
 from conformance.judge import fixtures as ex
 from conformance.model import Credential
 from conformance.model.json_text import dumps
-from conformance.report.replay import curl, one_line, python
+from conformance.report.replay_commands import curl, one_line, python
 
 URL = "http://127.0.0.1:9/v1/completions"
 

@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 
 from conformance.judge import fixtures as ex
-from conformance.minimal import blamed
 from conformance.model import Evidence
 from conformance.report import page, results, terminal
+from conformance.run.reproducer import blamed
 
 
 def valid(document):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.report import standing
+from conformance.report import tally as standing
 
 
 def row(outcome="pass", level="MUST", **more):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.judge import fixtures as ex
 from conformance.report import timeline
-from conformance.report.locate import event_of, pointer_of, span
+from conformance.report.source_map import event_of, pointer_of, span
 from conformance.report.text import decoded, visible
 from conformance.report.transcript import excerpt, transcript
 

@@ -32,10 +32,10 @@ from conformance.model import (
 )
 from conformance.model.budget import Budget
 from conformance.model.exchange import Attempt, Exchange
-from conformance.runner import run
-from conformance.runner.reach import first, obstacle
-from conformance.runner.repeats import repeats
-from conformance.transport import Pace, Patience, Target, Watcher
+from conformance.run import run
+from conformance.run.confirm import repeats
+from conformance.run.preflight import first, obstacle
+from conformance.send import Pace, Patience, Target, Watcher
 from tests import hostile
 from tests.hostile import BODY, says, serving
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from conformance.contract import load
 from conformance.judge.fixtures import case, completion, plain
 from conformance.model import Level, Outcome, Verdict, Wave
-from conformance.runner.repeats import COPIES, repeats
+from conformance.run.confirm import COPIES, repeats
 
 ROWS = load("openai").requirements
 MUST = next(row for row in ROWS if row.level is Level.MUST)

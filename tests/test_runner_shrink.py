@@ -8,14 +8,16 @@ import pytest
 
 from conformance import recording
 from conformance.cli.audit import judged
+from conformance.config.settings import settings
 from conformance.contract import load as contract_of
 from conformance.judge.fixtures import case
-from conformance.launch import launch
 from conformance.model import Outcome, Wave
 from conformance.model.budget import Budget
-from conformance.recording.gather import gather
-from conformance.reference import FAULTS, Reference, serve
-from conformance.settings import settings
+from conformance.recording.load import gather
+from conformance.reference import serve
+from conformance.run.launch import launch
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
 from tests.hostile import BODY, says
 from tests.test_runner import WRONG, go, numbered, one_wave
 
@@ -127,7 +129,7 @@ def faulty(tmp_path_factory):
     """A whole run against a provider with faults of several kinds."""
     contract = contract_of("openai")
     names = ("gateway_adds_a_member", "highest_value_is_refused_temperature")
-    broken = Reference(contract, faults=tuple(FAULTS[name] for name in names))
+    broken = altered_reference(contract, faults=tuple(FAULTS[name] for name in names))
     out = tmp_path_factory.mktemp("faulty")
     with serve(broken) as base_url:
         given = {"base_url": base_url, "model": "reference", "out": str(out)}

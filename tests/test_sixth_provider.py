@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance import planning
+from conformance import plan as planning
 from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.model import BROKEN, Ending, Level, Outcome
-from conformance.reference import FAULTS, Reference
-from conformance.reference.rehearsal import rehearse
+from conformance.selftest.altered_reference import altered_reference
+from conformance.selftest.faults import FAULTS
+from conformance.selftest.in_process_run import rehearse
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-provider.md"
 KEY = "sk-reference"
@@ -48,7 +49,7 @@ def contract(specs):
 
 
 def rehearsed(contract, *faults, profile="gate"):
-    reference = Reference(contract, key=KEY, faults=tuple(FAULTS[name] for name in faults))
+    reference = altered_reference(contract, key=KEY, faults=tuple(FAULTS[name] for name in faults))
     return rehearse(reference, planning.waves(contract, model="reference", profile=profile, has_key=True))
 
 

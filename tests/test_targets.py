@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from conformance import targets, tomlfile
-from conformance.cli import _guarded, judge, several
-from conformance.settings import OPTIONS, SettingsError, settings
+from conformance.cli import _guarded
+from conformance.cli import run as judge
+from conformance.cli import target_processes as several
+from conformance.config import targets
+from conformance.config import toml_file as tomlfile
+from conformance.config.settings import OPTIONS, SettingsError, settings
 from tests import hostile
 from tests.hostile import serving
 
@@ -48,7 +51,7 @@ def held(text, **flags):
 # The file
 
 
-@pytest.mark.parametrize("name", ["targets.schema.json", "waivers.schema.json"])
+@pytest.mark.parametrize("name", ["config/targets.schema.json", "config/waivers.schema.json"])
 def test_the_schema_that_is_shipped_is_one(name):
     Draft202012Validator.check_schema(tomlfile.schema(name))
 
@@ -366,9 +369,11 @@ def nightly(tmp_path_factory):
 
 def faulty(name):
     from conformance import contract
-    from conformance.reference import FAULTS, Reference, serve
+    from conformance.reference import serve
+    from conformance.selftest.altered_reference import altered_reference
+    from conformance.selftest.faults import FAULTS
 
-    return serve(Reference(contract.load("openai"), models=("reference",), faults=(FAULTS[name],)))
+    return serve(altered_reference(contract.load("openai"), models=("reference",), faults=(FAULTS[name],)))
 
 
 def run(*arguments, folder, env=None):

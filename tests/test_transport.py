@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from conformance.judge.catalogue import Terms
 from conformance.judge.checks.robustness import response_is_complete
 from conformance.judge.fixtures import case, contract
-from conformance.minimal import shows
 from conformance.model import (
     Credential,
     Ending,
@@ -38,9 +37,10 @@ from conformance.model import (
 )
 from conformance.model.budget import Account, Budget, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.transport import Pace, Patience, Redaction, Sender, Target, Watcher
-from conformance.transport.pace import Bucket, back_off, retry_after
-from conformance.transport.reading import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, Shelf
+from conformance.run.reproducer import shows
+from conformance.send import Pace, Patience, Redaction, Sender, Target, Watcher
+from conformance.send.rate_limits import Bucket, back_off, retry_after
+from conformance.send.response_reader import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, Shelf
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says, serving
 

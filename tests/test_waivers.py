@@ -9,11 +9,11 @@ from datetime import date
 import fake_runs
 import pytest
 
-from conformance import waivers
 from conformance.cli import _guarded
+from conformance.config import waivers
+from conformance.config.settings import SettingsError
 from conformance.model import Evidence, Level, Outcome
 from conformance.report import ctrf, index, junit, markdown, page, results, terminal
-from conformance.settings import SettingsError
 
 DAY = date(2030, 1, 31)
 FAILING = "usage.chunk.empty-choices"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from conformance.certificate.canonical import digest
-from conformance.certificate.lock import NAME as LOCK
 from conformance.certificate.reasons import Fault
-from conformance.launch import RECORDING
+from conformance.recording.canonical_json import digest
+from conformance.recording.plan_lock import NAME as LOCK
 from conformance.report import index, outputs
+from conformance.run.launch import RECORDING
 
 NEEDED: Final = (RECORDING, LOCK, index.RESULTS)
 """What a certificate rests on."""

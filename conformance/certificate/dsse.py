@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.certificate.canonical import canonical, digest
 from conformance.certificate.keys import Private, Public
+from conformance.recording.canonical_json import canonical, digest
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.certificate.lock import Lock
 from conformance.certificate.reasons import Fault
 from conformance.recording import Recording
+from conformance.recording.plan_lock import Lock
 
 CLOCK: Final = 2.0
 """Seconds that a clock may be set back in a run."""

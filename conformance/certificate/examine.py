@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from conformance import contract as contracts
-from conformance.certificate import bundle, evidence, leaks, redraw, verdicts
-from conformance.certificate import lock as locks
-from conformance.certificate.build import build
-from conformance.certificate.lock import Lock, LockError
+from conformance.certificate import bundle, evidence, leaks
+from conformance.certificate import rejudge as verdicts
 from conformance.certificate.reasons import Fault
 from conformance.contract import requirement_sets as frozen
 from conformance.judge.catalogue import load as load_checks
-from conformance.launch import RECORDING
 from conformance.model import Contract
 from conformance.recording import Recording, RecordingError
+from conformance.recording import plan_lock as locks
 from conformance.recording import read as read_recording
+from conformance.recording.build import build
+from conformance.recording.plan_lock import Lock, LockError
 from conformance.report.index import RESULTS
+from conformance.run import replan as redraw
+from conformance.run.launch import RECORDING
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate import bundle, dsse, page
-from conformance.certificate.build import build
-from conformance.certificate.canonical import canonical
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import Private
-from conformance.certificate.lock import Lock, seed_of
 from conformance.certificate.reasons import Fault
 from conformance.certificate.statement import Terms, statement
 from conformance.certificate.trust import SELF
+from conformance.recording.build import build
+from conformance.recording.canonical_json import canonical
+from conformance.recording.plan_lock import Lock, seed_of
 
 CERTIFICATE: Final = "certificate.json"
 PROFILE: Final = "certify"

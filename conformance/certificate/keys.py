@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from conformance.certificate.canonical import digest
+from conformance.recording.canonical_json import digest
 
 KIND: Final = "ed25519"
 PRIVATE_MODE: Final = 0o600

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from conformance.report.standing import Row, by_area, scored
+from conformance.report.tally import Row, by_area, scored
 
 FULL, PARTIAL, NONE = "full", "partial", "none"
 REFUSED: Final = "the target refused all "

@@ -10,12 +10,12 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from conformance.certificate.levels import FULL, NONE, areas, names
-from conformance.certificate.lock import seed_of
 from conformance.certificate.statement import FAILED, OURS, WARNED
 from conformance.certificate.trust import ASSURANCE
+from conformance.recording.plan_lock import seed_of
 from conformance.report import badge
 from conformance.report.page import environment
-from conformance.report.standing import plural
+from conformance.report.tally import plural
 from conformance.report.text import visible
 
 MOST_NAMES: Final = 12

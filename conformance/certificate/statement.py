@@ -16,8 +16,8 @@ from jsonschema.exceptions import best_match
 from conformance.certificate.examine import Examined
 from conformance.certificate.keys import Public
 from conformance.certificate.levels import levels, overall
-from conformance.proven import stored
-from conformance.report.standing import broken, scored
+from conformance.report.tally import broken, scored
+from conformance.selftest.mutation_score import stored
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"

@@ -13,8 +13,8 @@ from conformance.certificate.issue import CERTIFICATE
 from conformance.certificate.page import PAGE
 from conformance.certificate.statement import OURS
 from conformance.certificate.verify import Known, Verified, verify
-from conformance.settings import SettingsError
-from conformance.tomlfile import read as read_toml
+from conformance.config.settings import SettingsError
+from conformance.config.toml_file import read as read_toml
 
 SCHEMA: Final = "certificate/product.schema.json"
 PRODUCT, README, BUNDLE = "product.toml", "README.md", "bundle"

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate import bundle, dsse, keys, page, trust
-from conformance.certificate.build import build
 from conformance.certificate.dsse import Envelope, EnvelopeError
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import KeyFileError
-from conformance.certificate.lock import seed_of
 from conformance.certificate.reasons import Fault
 from conformance.certificate.statement import MOST_DAYS, OURS, StatementError, derived, parse, signed_for
 from conformance.certificate.trust import Trusted
+from conformance.recording.build import build
+from conformance.recording.plan_lock import seed_of
 
 PARTS: Final = ("result", "configuration", "passedTests", "warnedTests", "failedTests")
 

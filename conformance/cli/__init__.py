@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from conformance import __version__
-from conformance.settings import SettingsError
+from conformance.config.settings import SettingsError
 
 CONFORMANT: Final = 0
 BROKEN: Final = 1
@@ -25,27 +25,27 @@ ABOUT: Final = """Judge POST /completions endpoints against the provider's own d
 
 Exit codes: 0 conformant, 1 a promise is broken, 2 wrong usage, 3 incomplete, 4 fault of the suite itself."""
 COMMANDS: Final = {
-    "run": ("judge", "Judge an endpoint against a provider's contract, or the targets of conformance.toml."),
-    "plan": ("forecast", "What a run would send, and what it would cost."),
-    "list": ("look", "The requirements of a provider."),
-    "explain": ("look", "One requirement: promise, source, why it matters, how to mend a server."),
+    "run": ("run", "Judge an endpoint against a provider's contract, or the targets of conformance.toml."),
+    "plan": ("plan", "What a run would send, and what it would cost."),
+    "list": ("list", "The requirements of a provider."),
+    "explain": ("list", "One requirement: promise, source, why it matters, how to mend a server."),
     "send": ("send", "Send one case again and show all of it."),
     "serve": ("serve", "Serve a provider that keeps its contract, or breaks it on request."),
     "audit": ("audit", "Judge recorded traffic: our own, HAR, or raw transcripts."),
-    "doctor": ("check", "What stands between this machine and a run."),
-    "report": ("rebuild", "Rebuild every page and file from results.json and the recording."),
-    "diff": ("compare", "What changed from one run to another."),
-    "history": ("compare", "The trend of each target, drawn from a folder of results."),
-    "init": ("configure", "Write a commented file of targets."),
-    "config": ("configure", "What holds for a run, and where each value comes from."),
-    "waivers": ("accept", "Draft waivers for the failures of a run."),
-    "freeze": ("sets", "Keep the requirements that are in force now, for `run --requirements DATE`."),
-    "frozen": ("sets", "What changed from one set of requirements to another, or to now."),
+    "doctor": ("doctor", "What stands between this machine and a run."),
+    "report": ("report", "Rebuild every page and file from results.json and the recording."),
+    "diff": ("diff", "What changed from one run to another."),
+    "history": ("diff", "The trend of each target, drawn from a folder of results."),
+    "init": ("init", "Write a commented file of targets."),
+    "config": ("init", "What holds for a run, and where each value comes from."),
+    "waivers": ("waivers", "Draft waivers for the failures of a run."),
+    "freeze": ("freeze", "Keep the requirements that are in force now, for `run --requirements DATE`."),
+    "frozen": ("freeze", "What changed from one set of requirements to another, or to now."),
     "keygen": ("certify", "Make a pair of keys for certificates."),
     "certify": ("certify", "Sign what a run under a fixed plan shows."),
     "verify": ("certify", "Whether a certificate holds, offline, every verdict made again from the recorded bytes."),
     "submit-check": ("certify", "The reviewer's checklist for a submitted certificate."),
-    "drift": ("look", "Compare a contract with a newer document of its provider."),
+    "drift": ("list", "Compare a contract with a newer document of its provider."),
 }
 
 

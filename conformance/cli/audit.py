@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli.options import options
-from conformance.settings import Settings, SettingsError, settings
+from conformance.config.settings import Settings, SettingsError, settings
 
 if TYPE_CHECKING:
     from conformance.model import Contract
-    from conformance.recording.gather import Gathered
-    from conformance.runner import Run
+    from conformance.recording.load import Gathered
+    from conformance.run import Run
 
 
 @click.command("audit")
@@ -26,11 +26,11 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
 
     Reports are written where --out says, and only then.
     """
-    from conformance.cli.alone import draw
-    from conformance.launch import load, waived
+    from conformance.cli.pytest_session import draw
     from conformance.recording import RecordingError
-    from conformance.recording.gather import gather
+    from conformance.recording.load import gather
     from conformance.report import index, outputs, results, terminal
+    from conformance.run.launch import load, waived
 
     chosen = settings(provider, given)
     contract = load(chosen)
@@ -59,9 +59,9 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
 def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
     """The traffic as a run: what our own recordings say of it, or else what the exchanges show."""
     from conformance.judge import judge_all
-    from conformance.launch import selected
-    from conformance.minimal import smallest, traffic
-    from conformance.runner import Endpoint, Run, totals
+    from conformance.run import Endpoint, Run, totals
+    from conformance.run.launch import selected
+    from conformance.run.reproducer import smallest, traffic
 
     header = gathered.headers[0] if gathered.headers else {}
     there = header.get("target", {})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from conformance.settings import SettingsError
+from conformance.config.settings import SettingsError
 
 if TYPE_CHECKING:
     from conformance.certificate.reasons import Fault
@@ -91,7 +91,7 @@ def certify_command(
     from conformance.certificate.bundle import OWN
     from conformance.certificate.issue import issue
     from conformance.certificate.statement import FAILED, Terms
-    from conformance.settings import Settings
+    from conformance.config.settings import Settings
 
     try:
         private = keys.load(key)
@@ -191,7 +191,7 @@ def _reader(trust: Path | None, revoked: Path | None, seen: Path | None) -> Know
 
 
 def _day(told: str | None) -> date:
-    from conformance.waivers import today
+    from conformance.config.waivers import today
 
     try:
         return date.fromisoformat(told) if told else today()

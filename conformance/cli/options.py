@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from conformance.settings import OPTIONS, Option
+from conformance.config.settings import OPTIONS, Option
 
 FILE: Final = "conformance.toml"
 

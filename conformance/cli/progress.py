@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from conformance.model.budget import Cost, reported
-from conformance.transport import Watcher
+from conformance.send import Watcher
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -69,8 +69,8 @@ class _Counts:
     def planned(self, wave: Wave) -> None:
         """Judge what has come back, now that nothing is under way whose arrival that could blur."""
         from conformance.judge import judge_all
-        from conformance.minimal import traffic
         from conformance.model import BROKEN
+        from conformance.run.reproducer import traffic
 
         if self.fresh:
             found = judge_all(self.contract, traffic(self.fresh))

@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from conformance.cli.jobs import named, only
 from conformance.cli.options import of_targets, options
+from conformance.cli.selected_targets import named, only
+from conformance.config.settings import Settings, SettingsError
 from conformance.model import BROKEN, Contract, Level, RequestCase, Wave
 from conformance.model.exchange import Exchange
-from conformance.settings import Settings, SettingsError
 
 
 @click.command("send")
@@ -27,7 +27,7 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
     The case is taken from the last run's recording, or planned anew. An unambiguous beginning of its id is enough.
     Exit code 1 where a MUST is broken.
     """
-    from conformance.launch import load, target
+    from conformance.run.launch import load, target
 
     provider, case = _words(words)
     chosen, _ = only(named(provider, config, globs, given), "a case")
@@ -63,8 +63,8 @@ def _one(wanted: str, chosen: Settings) -> RequestCase:
 
 def _cases(chosen: Settings) -> Iterator[RequestCase]:
     from conformance import recording
-    from conformance.cli.forecast import forecast
-    from conformance.launch import recorded
+    from conformance.cli.plan import forecast
+    from conformance.run.launch import recorded
 
     path = recorded(chosen)
     if path.exists():
@@ -77,9 +77,9 @@ def _cases(chosen: Settings) -> Iterator[RequestCase]:
 
 
 async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
-    from conformance.launch import patience
     from conformance.model.budget import Account, Budget
-    from conformance.transport import Sender
+    from conformance.run.launch import patience
+    from conformance.send import Sender
 
     once = replace(patience(chosen), retries=0)
     async with Sender(where, Account(Budget()), patience=once) as sender:
@@ -90,7 +90,7 @@ async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
 def _told(x: Exchange, where: Any) -> Iterator[str]:
     """The exchange as text, times and all; the key masked, whatever a terminal would obey spelled out."""
     from conformance.report.text import decoded, visible
-    from conformance.transport import Redaction
+    from conformance.send import Redaction
 
     mask = Redaction(where.secrets).text
     yield f"> {x.case.method} {mask(where.url(x.case))}"

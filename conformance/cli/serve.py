@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
-from conformance.settings import SettingsError, settings
+from conformance.config.settings import SettingsError, settings
 
 
 @click.command("serve")
@@ -30,8 +30,10 @@ def serve_command(
     **given: Any,
 ) -> int:
     """Serve a provider that keeps the contract of PROVIDER, until Ctrl-C."""
-    from conformance.launch import load
-    from conformance.reference import FAULTS, Reference, serve_forever
+    from conformance.reference import serve_forever
+    from conformance.run.launch import load
+    from conformance.selftest.altered_reference import altered_reference
+    from conformance.selftest.faults import FAULTS
 
     contract = load(settings(provider, given))
     if listing:
@@ -44,7 +46,7 @@ def serve_command(
             raise SettingsError(f"there is no fault {name!r}; `conformance serve {provider} --faults` lists them")
         if not FAULTS[name].applies(contract):
             raise SettingsError(f"the fault {name} has no occasion under {provider}'s contract; --faults lists those")
-    reference = Reference(contract, key=key, faults=tuple(FAULTS[name] for name in faults), models=(model,))
+    reference = altered_reference(contract, key=key, faults=tuple(FAULTS[name] for name in faults), models=(model,))
     try:
         serve_forever(reference, host, port, started=lambda url: _started(url, provider, model))
     except OSError as error:

@@ -6,8 +6,8 @@ A line is written whole or it is torn: what was recorded before a crash stays go
 
 from __future__ import annotations
 
-from conformance.recording.chain import FORMAT, RecordingError
-from conformance.recording.reading import Recording, read
-from conformance.recording.writing import Recorder, write
+from conformance.recording.hash_chain import FORMAT, RecordingError
+from conformance.recording.reader import Recording, read
+from conformance.recording.writer import Recorder, write
 
 __all__ = ["FORMAT", "Recorder", "Recording", "RecordingError", "read", "write"]

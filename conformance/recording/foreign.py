@@ -12,7 +12,7 @@ from conformance.model import Contract, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import loads
 from conformance.model.redaction import Redaction
-from conformance.transport.target import is_secret
+from conformance.send.target import is_secret
 
 Fields = tuple[tuple[str, str], ...]
 

@@ -19,9 +19,9 @@ from urllib.parse import parse_qsl, urlsplit
 from conformance import __version__
 from conformance.model import Contract, Ending, RequestCase
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.chain import RecordingError
 from conformance.recording.foreign import Fields, exchange, members, speaks_to
-from conformance.recording.forms import attempt_in, attempt_out, case_in, case_out
+from conformance.recording.hash_chain import RecordingError
+from conformance.recording.json_forms import attempt_in, attempt_out, case_in, case_out
 
 _CODING: Final = "content-encoding"
 

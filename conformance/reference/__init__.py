@@ -1,17 +1,13 @@
-"""A provider that keeps any contract, and breaks it on request: what the suite is proved against."""
+"""A contract in, a provider that keeps it out: a core without I/O, and a thin server on a real socket.
+
+It can be altered at the stages of `alterations`, and knows none of the alterations: faults and legal variants are in
+`selftest`. Imports `model` and `contract` only, never the planner or the judge, which are tested against it.
+"""
 
 from __future__ import annotations
 
 from conformance.reference.core import Reference, respond
-from conformance.reference.fault import Fault
-from conformance.reference.faults import FAULTS
-from conformance.reference.message import Portion, Request, Response
-from conformance.reference.oddities import ODDITIES
-from conformance.reference.oddity import Oddity
-from conformance.reference.play import exchange, play
+from conformance.reference.messages import Portion, Request, Response
 from conformance.reference.server import serve, serve_forever
 
-__all__ = [
-    "FAULTS", "ODDITIES", "Fault", "Oddity", "Portion", "Reference", "Request", "Response", "exchange", "play",
-    "respond", "serve", "serve_forever",
-]  # fmt: skip
+__all__ = ["Portion", "Reference", "Request", "Response", "respond", "serve", "serve_forever"]

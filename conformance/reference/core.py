@@ -14,16 +14,15 @@ from typing import Any, Final
 from conformance.contract.validity import error_entry
 from conformance.model import Contract
 from conformance.model.json_text import readable
-from conformance.reference import gate, reply
-from conformance.reference.alter import Alteration, Call, Memory, Stage
-from conformance.reference.fault import Fault
-from conformance.reference.filling import ENVELOPE, complaint, fill
-from conformance.reference.language import LanguageModel
-from conformance.reference.message import Portion, Problem, Refusal, Request, Response
-from conformance.reference.oddity import Oddity
-from conformance.reference.settings import Settings
-from conformance.reference.wish import Prompt, Wish, read
-from conformance.reference.writing import Order, Step, Written, score, written
+from conformance.reference import request_validation as gate
+from conformance.reference import responses as reply
+from conformance.reference.alterations import Alteration, Call, Memory, Stage
+from conformance.reference.generation import Order, Step, Written, score, written
+from conformance.reference.generation_request import Prompt, Wish, read
+from conformance.reference.language_model import LanguageModel
+from conformance.reference.messages import Portion, Problem, Refusal, Request, Response
+from conformance.reference.options import Settings
+from conformance.reference.schema_instance import ENVELOPE, complaint, fill
 
 MOST_CANDIDATES: Final = 4096
 UNLIMITED: Final = 256
@@ -32,7 +31,7 @@ DONE: Final = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True)
 class Reference:
-    """A provider that keeps to a contract, or departs from it exactly where its faults say.
+    """A provider that keeps to a contract, or departs from it exactly where its `changes` say.
 
     `key` None: everybody may ask. `models` are the names it serves. `entropy` decides what unseeded sampling draws:
     the same requests in the same order get the same answers, and no two unseeded draws are alike.
@@ -41,27 +40,17 @@ class Reference:
     contract: Contract
     key: str | None = None
     model: LanguageModel = field(default_factory=LanguageModel)
-    faults: tuple[Fault, ...] = ()
-    oddities: tuple[Oddity, ...] = ()
+    changes: tuple[Alteration, ...] = ()
     models: tuple[str, ...] = ("reference",)
     settings: Settings = field(default_factory=Settings)
     entropy: int = 0
     now: Callable[[], float] = time.time
     memory: Memory = field(default_factory=Memory)
 
-    def __post_init__(self) -> None:
-        for oddity in self.oddities:
-            object.__setattr__(self, "settings", replace(self.settings, **oddity.settings))
-            object.__setattr__(self, "model", replace(self.model, **oddity.model))
-
     @cached_property
     def alterations(self) -> Mapping[Stage, tuple[Alteration, ...]]:
-        # Faults first: an oddity dresses whatever is to be sent, a broken reply too.
-        every = [
-            *(fault.alteration for fault in self.faults),
-            *(one for odd in self.oddities for one in odd.alterations),
-        ]
-        return {stage: tuple(one for one in every if one.stage is stage) for stage in Stage}
+        """The changes by the stage that they apply to."""
+        return {stage: tuple(one for one in self.changes if one.stage is stage) for stage in Stage}
 
     @cached_property
     def shape(self) -> reply.Shape:
@@ -69,7 +58,7 @@ class Reference:
 
     @property
     def fired(self) -> Mapping[str, int]:
-        """How often each fault or oddity changed something."""
+        """How often each alteration changed something."""
         return self.memory.fired
 
 

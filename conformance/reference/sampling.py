@@ -9,7 +9,7 @@ from math import exp, log
 from random import Random
 from typing import TypeAlias
 
-from conformance.reference.tokens import EOS, PIECES
+from conformance.reference.tokenizer import EOS, PIECES
 
 Logits: TypeAlias = dict[int, float]
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conformance.model import Ending
 from conformance.reference.core import Reference, respond
-from conformance.reference.message import Request, Response
+from conformance.reference.messages import Request, Response
 
 RAW = "conformance.raw-send"
 PATIENCE = 3600.0
@@ -41,7 +41,7 @@ def application(provider: Reference) -> ASGIApp:
         in_flight.append(request)
         try:
             # What goes wrong in a crowd needs one: a broken provider takes its time, so that requests overlap.
-            await asyncio.sleep(provider.settings.latency or (CROWDING if provider.faults else 0.0))
+            await asyncio.sleep(provider.settings.latency or (CROWDING if provider.changes else 0.0))
             await _send(respond(provider, request), scope[RAW])
         finally:
             in_flight.remove(request)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-from conformance.report.standing import broken, plural
+from conformance.report.tally import broken, plural
 from conformance.report.text import visible
 
 LABEL: Final = "conformance"

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from conformance.report.standing import Row, accepted, scored, shown_as, waived
+from conformance.report.tally import Row, accepted, scored, shown_as, waived
 from conformance.report.terminal import block
 from conformance.report.text import visible
 

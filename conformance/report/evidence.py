@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from conformance.judge.catalogue import load
 from conformance.model.exchange import Exchange
-from conformance.report.standing import Row
+from conformance.report.tally import Row
 
 MOST_OCCURRENCES: Final = 1_500
 """Occurrences in one report, shared by the rows that have any."""

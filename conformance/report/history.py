@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from conformance.report.difference import BROKEN, FIXED, Difference, compare
+from conformance.report.diff import BROKEN, FIXED, Difference, compare
 from conformance.report.index import REPORT, RESULTS
 from conformance.report.page import environment, shell
 from conformance.report.results import checked, dumps
-from conformance.report.standing import broken, headline, plural
+from conformance.report.tally import broken, headline, plural
 from conformance.report.trend import Point, draw
 
 MOST_DRAWN: Final = 200

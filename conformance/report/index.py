@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from conformance.report.page import LEGEND, environment, shell, summed
 from conformance.report.results import read
-from conformance.report.standing import Row, broken, by_area, headline
+from conformance.report.tally import Row, broken, by_area, headline
 
 Results = Mapping[str, Any]
 RESULTS: Final = "results.json"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from conformance.report.standing import Row, accepted, scored, shown_as, waived
+from conformance.report.tally import Row, accepted, scored, shown_as, waived
 from conformance.report.terminal import block
 from conformance.report.text import visible
 

@@ -6,19 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.report.replay import one_line
-from conformance.report.standing import (
-    OUTCOMES,
-    Row,
-    broken,
-    by_area,
-    count,
-    headline,
-    observed,
-    plural,
-    scored,
-    urgency,
-)
+from conformance.report.replay_commands import one_line
+from conformance.report.tally import OUTCOMES, Row, broken, by_area, count, headline, observed, plural, scored, urgency
 from conformance.report.text import visible
 
 MOST_ROWS: Final = 40

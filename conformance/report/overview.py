@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from conformance.report.markdown import plain, table
-from conformance.report.standing import gates, headline, waived
+from conformance.report.tally import gates, headline, waived
 from conformance.report.text import visible
 
 Line: TypeAlias = tuple[str, ...]

@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
 from conformance.report.evidence import Traffic, citations, with_companions
-from conformance.report.locate import event_of
-from conformance.report.replay import again
+from conformance.report.replay_commands import again
 from conformance.report.results import address
-from conformance.report.standing import (
+from conformance.report.source_map import event_of
+from conformance.report.tally import (
     OUTCOMES,
     Row,
     accepted,

@@ -13,17 +13,17 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from conformance import __version__
+from conformance.config.waivers import Waiver, apply, today
 from conformance.judge.catalogue import load
-from conformance.minimal import readable_first, seen
-from conformance.proven import mutation_score
-from conformance.report.replay import curl, python
-from conformance.report.standing import VERDICTS, exit_code, index, score
-from conformance.waivers import Waiver, apply, today
+from conformance.report.replay_commands import curl, python
+from conformance.report.tally import VERDICTS, exit_code, index, score
+from conformance.run.reproducer import readable_first, seen
+from conformance.selftest.mutation_score import mutation_score
 
 if TYPE_CHECKING:
     from conformance.model import Evidence, RequestCase, Verdict
     from conformance.model.exchange import Exchange
-    from conformance.runner import Run
+    from conformance.run import Run
 
 SCHEMA: Final = "conformance-results/1"
 ADDED: Final = "added later"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from conformance.report.replay import again, one_line
-from conformance.report.standing import (
+from conformance.report.replay_commands import again, one_line
+from conformance.report.tally import (
     OUTCOMES,
     Row,
     accepted,

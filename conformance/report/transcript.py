@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
 from conformance.report import timeline
-from conformance.report.locate import event_of, pointer_of, span
-from conformance.report.replay import LONGEST, curl, python
+from conformance.report.replay_commands import LONGEST, curl, python
+from conformance.report.source_map import event_of, pointer_of, span
 from conformance.report.text import decoded, visible
 
 AROUND: Final = 160

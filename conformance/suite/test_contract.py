@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from conformance.model import Requirement
-from conformance.plugin import Judged, NotMet
+from conformance.pytest_plugin.plugin import Judged, NotMet
 
 
 def test_requirement(requirement: Requirement, judged: Judged) -> None:

@@ -1,0 +1,80 @@
+"""The ends of every documented range: on and just inside are accepted, an end left open is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.contract.bounds import top
+from conformance.model import Edge, Limit, Validity
+from conformance.plan.context import Scene
+from conformance.plan.parameter_values import Level, level
+
+Labelled = tuple[str, Any]
+
+
+def ends(scene: Scene, limit: Limit) -> Iterator[Level]:
+    """Levels on the closed ends of a range and one step inside of every end, the low ones first."""
+    for value in _steps(scene, limit):
+        if limit.place(value) is Validity.VALID:
+            yield _level(limit, value)
+
+
+def open_ends(limit: Limit) -> Iterator[Level]:
+    """Levels on the ends that the document leaves open."""
+    for bound, edge in ((limit.low, limit.low_edge), (limit.high, limit.high_edge)):
+        if bound is not None and edge is Edge.UNSPECIFIED:
+            yield _level(limit, bound)
+
+
+def beyond(scene: Scene, limit: Limit, keyword: str) -> Iterator[Any]:
+    """Values outside of a range, on the side that the keyword names: the nearest first, then one far away."""
+    step = _step(scene, limit)
+    low = keyword in {"minimum", "min-items"}
+    bound, edge = (limit.low, limit.low_edge) if low else (limit.high, limit.high_edge)
+    if bound is None:
+        return
+    sign = -1 if low else 1
+    if edge is Edge.OPEN:
+        yield whole(bound, step)
+    yield whole(bound + sign * step, step)
+    if not limit.parameter.endswith("[]"):
+        yield whole(bound + sign * 1000, step)
+
+
+def shaped(parameter: str, value: Any, key: str = "100") -> Any:
+    """The member's value in which a number is the member itself, a map's value, or a list's length."""
+    if parameter.endswith(".*"):
+        return {key: value}
+    if parameter.endswith("[]"):
+        return [f"\u241f{place}" for place in range(max(0, int(value)))]
+    return value
+
+
+def _steps(scene: Scene, limit: Limit) -> list[float]:
+    step = _step(scene, limit)
+    found = []
+    for bound, sign in ((limit.low, 1), (limit.high, -1)):
+        if bound is not None:
+            found += [whole(bound, step), whole(bound + sign * step, step)]
+    return list(dict.fromkeys(found))
+
+
+def _step(scene: Scene, limit: Limit) -> float:
+    owner = scene.contract.parameters[top(limit.parameter)]
+    counted = limit.parameter.endswith(("[]", ".*")) or "number" not in owner.types
+    return 1 if counted else 0.01
+
+
+def whole(value: float, step: float) -> float:
+    """The value in the form that the parameter has, and without the dust of binary fractions."""
+    return int(value) if step == 1 else round(value, 6)
+
+
+def _level(limit: Limit, value: float) -> Level:
+    return level(
+        top(limit.parameter), shaped(limit.parameter, value, "0")
+    )  # the first token, which is easily overlooked
+
+
+__all__ = ["beyond", "ends", "open_ends", "shaped", "whole"]

@@ -1,0 +1,77 @@
+"""Covering arrays by their sizes. Those of the plans that everybody has are kept beside this file.
+
+covertable takes a second for the triples of a large contract, and gives the same for the same: what is kept is what it
+gave. Where a target refuses values, arrays are made on the spot. `python bench/covering.py` keeps them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import covertable  # type: ignore[import-untyped]
+
+from conformance.model.json_text import dumps
+
+Row = tuple[int, ...]
+Banned = tuple[tuple[int, int], ...]
+Asked = tuple[tuple[int, ...], int, tuple[Banned, ...], tuple[Row, ...]]
+FILE: Final = Path(__file__).with_name("covering_array.json")
+DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"  # one for each level
+
+
+@lru_cache(maxsize=256)
+def array(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begun: tuple[Row, ...]) -> tuple[Row, ...]:
+    """Rows in which all combinations of `strength` levels occur that are not banned, less what `begun` holds."""
+    kept = stored().get(key((sizes, strength, banned, begun)))
+    return make(sizes, strength, banned, begun) if kept is None else tuple(map(_row, kept))
+
+
+def key(asked: Asked) -> str:
+    """What an array is kept under."""
+    return sha256(dumps(asked).encode()).hexdigest()[:16]
+
+
+@cache
+def stored() -> Mapping[str, list[str]]:
+    """The arrays that are kept, a row as one word."""
+    return dict(json.loads(FILE.read_text("ascii"))) if FILE.exists() else {}
+
+
+def _row(word: str) -> Row:
+    return tuple([DIGITS.index(level) for level in word])
+
+
+def make(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begun: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The array as covertable makes it."""
+    names = [f"d{place}" for place in range(len(sizes))]
+    factors = {name: list(range(size)) for name, size in zip(names, sizes, strict=True)}
+    constraints = [_apart(places, frozenset(levels)) for places, levels in _by_places(banned).items()]
+    presets = [dict(zip(names, row, strict=True)) for row in begun]
+    made = covertable.make(factors, strength=strength, constraints=constraints or None, presets=presets or None)
+    whole = [tuple(row[name] for name in names) for row in made]
+    return tuple(row for row in whole if row not in begun)
+
+
+def _by_places(banned: Iterable[Banned]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+    found: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for together in banned:
+        found.setdefault(tuple(place for place, _ in together), []).append(tuple(level for _, level in together))
+    return found
+
+
+def _apart(places: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[str, Any]:
+    """One constraint for all levels of the same dimensions: covertable looks at each constraint very often."""
+    names = [f"d{place}" for place in places]
+
+    def allowed(row: Mapping[str, int]) -> bool:
+        return tuple([row[name] for name in names]) not in levels
+
+    return {"operator": "fn", "requires": names, "evaluate": allowed}
+
+
+__all__ = ["DIGITS", "FILE", "Asked", "Banned", "Row", "array", "key", "make", "stored"]

@@ -1,0 +1,125 @@
+"""The plan without a target: what would be sent if every documented value were accepted, and what that is worth."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from conformance.model import Contract, RequestCase, Validity, Wave
+from conformance.model.budget import Cost
+from conformance.model.exchange import Attempt, Exchange, Piece
+from conformance.model.json_text import dumps
+from conformance.plan.context import Scene
+from conformance.plan.covering_rows import Coverage, coverage
+from conformance.plan.factors import dimensions
+from conformance.plan.learned_target import Known
+from conformance.plan.planner import Drawn, Journey, bundles
+from conformance.plan.requirement_coverage import Serving, cost, must
+from conformance.plan.row_requests import DRAWN
+
+_ACCEPTED: Final = b'{"choices":[{"index":0,"text":", five, six, seven, eight,","finish_reason":"length"}]}'
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The waves of a run as far as they can be known beforehand."""
+
+    scene: Scene
+    waves: tuple[Wave, ...]
+    drawn: Drawn
+    known: Known
+
+    @property
+    def contract(self) -> Contract:
+        return self.scene.contract
+
+    @cached_property
+    def cases(self) -> tuple[RequestCase, ...]:
+        return tuple(case for wave in self.waves for case in wave.cases)
+
+    @property
+    def origins(self) -> Mapping[str, int]:
+        """How many cases there are of each origin, in the order in which they first occur."""
+        return Counter(case.origin for case in self.cases)
+
+    @cached_property
+    def covered(self) -> frozenset[str]:
+        """The requirements that some case is due to show."""
+        serving = Serving(self.contract)
+        return frozenset(one for case in self.cases for one in serving.of(case))
+
+    @cached_property
+    def uncovered(self) -> tuple[str, ...]:
+        """The MUSTs that a request could show and none of these does."""
+        serving = Serving(self.contract)
+        able = {one for bundle in bundles(self.scene, self.drawn) for one in serving.by(bundle)}
+        return tuple(sorted((able & must(self.contract)) - self.covered))
+
+    @cached_property
+    def worst(self) -> Cost:
+        """The most tokens that a target which keeps the contract can charge."""
+        costs = [cost(case, self.scene.defaults) for case in self.cases]
+        return Cost(sum(one.prompt for one in costs), sum(one.completion for one in costs))
+
+    @cached_property
+    def drawn_cases(self) -> tuple[RequestCase, ...]:
+        """The cases with drawn values: whole bodies, and rows that carry some."""
+        return tuple(case for case in self.cases if case.origin == "sample" or case.note == DRAWN)
+
+    @property
+    def drawn_parameters(self) -> Mapping[str, int]:
+        """How often each documented parameter occurs in drawn bodies."""
+        counts = Counter(name for case in self.drawn_cases for name in case.body)
+        return {name: counts[name] for name in self.contract.parameters}
+
+    def coverage(self, strength: int) -> Coverage:
+        """The share of the combinations of so many values that these cases reach."""
+        bodies = [case.body for case in self.cases if case.validity is not Validity.INVALID]
+        return _coverage(self.scene, self.known, bodies, strength)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of all requests in their order."""
+        told = [[wave.name, [[case.id, case.content.decode("latin-1")] for case in wave.cases]] for wave in self.waves]
+        return hashlib.sha256(dumps(told).encode()).hexdigest()
+
+
+def simulate(journey: Journey) -> Plan:
+    """The plan of a journey on which every valid request is accepted and every invalid one refused."""
+    found: list[Wave] = []
+    plan = journey.waves()
+    exchanges: tuple[Exchange, ...] | None = None
+    while True:
+        try:
+            wave = next(plan) if exchanges is None else plan.send(exchanges)
+        except StopIteration:
+            return Plan(journey.scene, tuple(found), journey.drawn, journey.known)
+        found.append(wave)
+        exchanges = tuple(_answer(case) for case in wave.cases)
+
+
+def _answer(case: RequestCase) -> Exchange:
+    if case.validity is Validity.INVALID:
+        return Exchange(case, (Attempt(0.0, 400),))
+    return Exchange(case, (Attempt(0.0, 200, (("content-type", "application/json"),), (Piece(0.0, _ACCEPTED),)),))
+
+
+def reached(scene: Scene, exchanges: Iterable[Exchange], strength: int) -> Coverage:
+    """The share of the combinations that was sent and answered, of those that this target does not refuse."""
+    known = Known()
+    answered = list(exchanges)
+    known.learn(answered)
+    bodies: list[Any] = [x.case.body for x in answered if x.successful]
+    return _coverage(scene, known, bodies, strength)
+
+
+def _coverage(scene: Scene, known: Known, bodies: Iterable[Any], strength: int) -> Coverage:
+    now = Journey(scene, (), known=known).now
+    return coverage(now, dimensions(now), (body for body in bodies if isinstance(body, Mapping)), strength)
+
+
+__all__ = ["Plan", "reached", "simulate"]

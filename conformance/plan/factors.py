@@ -1,0 +1,310 @@
+"""Which values of which parameters are combined: the levels of each dimension, the base's own level first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.model import Validity
+from conformance.model.budget import reported
+from conformance.model.json_text import MISSING, dumps
+from conformance.plan.boundaries import ends
+from conformance.plan.context import PROMPT, SHORT, Scene
+from conformance.plan.parameter_values import Level, level, specimens
+
+# Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
+UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
+SECOND: Final = "Red, green, blue,"
+# Ids that even a vocabulary of single bytes has; in most vocabularies each stands for a printable character.
+IDS: Final = (72, 45, 90, 61, 84)
+OTHER_IDS: Final = (90, 50, 66)
+NEVER: Final = "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no model says this within a few tokens
+ABSENT: Final = MISSING
+
+
+TOLD: Final = frozenset({"response_format", "context_length_exceeded_behavior"})  # two values differ in the reply
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A thing that requests differ in."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+    @property
+    def base(self) -> Level:
+        return self.levels[0]
+
+    def of(self, body: Mapping[str, Any]) -> Level | None:
+        """The level that a body has, or None where it has another value. Free values are told by their shape."""
+        exact = next((one for one in self.levels if one.holds(body)), None)
+        if exact is not None or self.name not in FREE or body.get(self.name) is None:
+            return exact
+        shape = self._shape(body[self.name])
+        return next((one for one in self.levels if shape and self._shape(one.patch.get(self.name)) == shape), None)
+
+    def _shape(self, value: Any) -> str:
+        """What kind of value it is: one of the forms of a prompt, a text, a whole number; empty for anything else."""
+        match value:
+            case bool() | "" | [] | [_]:
+                return ""
+            case str():
+                return "characters" if self.name == "prompt" and not value.isascii() else "text"
+            case int():
+                return "number"
+            case [str(), *_]:
+                return "texts"
+            case [int(), *_]:
+                return "ids"
+            case [list(), *_]:
+                return "lists of ids"
+        return ""
+
+
+FREE: Final = frozenset({"prompt", "suffix", "user", "seed"})  # of which any value of a kind does as well as another
+
+
+def dimensions(scene: Scene, *, suspects: bool = False) -> tuple[Dimension, ...]:
+    """The dimensions of a contract with every level that it surely allows and that the target has not refused.
+
+    With `suspects`, levels too that were refused in company only.
+    """
+    key = "dimensions, suspects too" if suspects else "dimensions"
+    found: tuple[Dimension, ...] | None = scene.memo.get(key)
+    if found is None:
+        found = scene.memo[key] = tuple(_dimensions(scene, suspects))
+    return found
+
+
+def _dimensions(scene: Scene, suspects: bool) -> Iterator[Dimension]:
+    for name in ("channel", *scene.contract.parameters):
+        if name in {"model", "stream", "stream_options"} or not scene.has("stream" if name == "channel" else name):
+            continue
+        build = _KNOWN.get(name, _plain)
+        first, *others = build(scene, name)
+        levels = [first, *(one for one in others if one.label != first.label and _usable(scene, one, suspects))]
+        if len(levels) > 1:
+            yield Dimension(name, tuple(levels))
+
+
+def _usable(scene: Scene, one: Level, suspects: bool) -> bool:
+    """Whether a level may be combined. What the document leaves open is tried in `full`, and used if it is accepted."""
+    if one.label in scene.known.refused or (not suspects and one.label in scene.known.suspect):
+        return False
+    standing = scene.standing(one.patch)
+    return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and scene.full)
+
+
+def _channel(scene: Scene, name: str) -> Iterator[Level]:
+    yield Level("plain", {"stream": ABSENT, "stream_options": ABSENT})
+    yield STREAM
+    if scene.has("stream_options"):
+        yield USAGE
+        if scene.full:
+            yield Level("stream-without-usage", {"stream": True, "stream_options": {"include_usage": False}})
+
+
+STREAM: Final = Level("stream", {"stream": True, "stream_options": ABSENT})
+USAGE: Final = Level("stream-with-usage", {"stream": True, "stream_options": {"include_usage": True}})
+
+
+def streaming(scene: Scene) -> Mapping[str, Any]:
+    """The members that ask for a stream, and for usage in it where there is such an option."""
+    return (USAGE if scene.has("stream_options") else STREAM).patch
+
+
+def way(scene: Scene, name: str) -> Mapping[str, Any]:
+    """The channel on which `gate`, which cannot have both, looks at the effect of a parameter.
+
+    Streams are written by code of their own, and what they forget is forgotten there: most effects are looked at in a
+    stream and told from a plain reply, so that one request shows both what is never done and what streams leave out.
+    """
+    return streaming(scene) if not scene.full and name in STREAMED and scene.has("stream") else {}
+
+
+STREAMED: Final = frozenset(
+    {"echo", "suffix", "prompt", "stop", "logit_bias", "top_p", "response_format", "max_tokens", "min_p"}
+)
+
+
+def fitting(scene: Scene, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """As much of a patch as the contract and the target allow together, the first members first."""
+    kept: dict[str, Any] = {}
+    for name, value in patch.items():
+        body = scene.body(kept, {name: value})
+        if scene.has(name) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
+            kept[name] = value
+    return kept
+
+
+def rich(scene: Scene) -> Mapping[str, Any]:
+    """What goes along in `gate` where a text is cut or lengthened: choices and log probabilities, which must follow."""
+    return {} if scene.full else fitting(scene, {"n": 2, "logprobs": 1})
+
+
+def shown(scene: Scene, name: str) -> Any:
+    """The first value of a parameter besides the base's: what wave 0 tries, so that relations share the request."""
+    found = next((one for one in dimensions(scene) if one.name == name), None)
+    return found.levels[1].value if found else ABSENT
+
+
+def _prompt(scene: Scene, name: str) -> Iterator[Level]:
+    yield Level("prompt=text", {"prompt": PROMPT})
+    yield TEXTS
+    yield Level("prompt=ids", {"prompt": list(IDS)})
+    yield Level("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS)]})
+    if scene.full:
+        yield Level("prompt=unicode", {"prompt": UNICODE})
+
+
+TEXTS: Final = Level("prompt=texts", {"prompt": [PROMPT, UNICODE]})
+
+
+def _n(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, ABSENT, 2, *((3,) if scene.full else ()))
+
+
+def _best_of(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(
+        name, ABSENT, 4 if scene.full else 3
+    )  # above any n of the rows, so that there is something to choose
+
+
+def _flag(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, ABSENT, True)
+
+
+def _logprobs(scene: Scene, name: str) -> Iterator[Level]:
+    high = most_logprobs(scene)
+    yield from _listed(name, ABSENT, *((1, 0, high, None) if scene.full else (high, 0)))
+
+
+def most_logprobs(scene: Scene) -> int:
+    """The largest number of alternatives that may surely be asked for."""
+    limit = scene.contract.limit("logprobs")
+    most = int(limit.high) if limit is not None and limit.high is not None else 5
+    return most if scene.standing({"logprobs": most}) is Validity.VALID else most - 1
+
+
+def _stop(scene: Scene, name: str) -> Iterator[Level]:
+    hit = likely(scene)
+    yield level(name, ABSENT)
+    listed = Level("stop=list", {name: [NEVER, hit]})
+    yield listed
+    if scene.full or scene.standing(listed.patch) is Validity.INVALID:
+        yield Level("stop=text", {name: hit})
+    if scene.full:
+        yield Level("stop=four", {name: [NEVER, "\n\n\n\n", UNICODE, hit]})
+
+
+def likely(scene: Scene) -> str:
+    """A stop sequence that other texts of the model are likely to have as well, and not as their first word.
+
+    That is the commonest letter of what it said to the base; else two characters of that, else a comma.
+    """
+    text = scene.known.text(dumps(scene.base).encode())
+    letters = [char for char in dict.fromkeys(text) if char.isalpha() and text.find(char) * 5 >= len(text)]
+    if letters:
+        return max(letters, key=text.count)
+    middle = max(1, len(text) // 2)
+    found = text[middle : middle + 2]
+    return found if found.strip() else ","
+
+
+def _max_tokens(scene: Scene, name: str) -> Iterator[Level]:
+    yield from _listed(name, SHORT, 0, *((1,) if scene.full else ()))
+    if scene.full and scene.contract.default(name) is not None and not runs_on(scene):
+        yield level(name, ABSENT)
+
+
+def runs_on(scene: Scene) -> bool:
+    """Whether a reply without a limit went far beyond the documented default: another would cost as much."""
+    default = scene.contract.default("max_tokens")
+    found = scene.known.reply(dumps(scene.body({"max_tokens": ABSENT})).encode())
+    told = reported(found.usage) if found is not None else None
+    return isinstance(default, int) and told is not None and told.completion > 4 * default
+
+
+def _temperature(scene: Scene, name: str) -> Iterator[Level]:
+    yield level(name, scene.base.get(name, ABSENT))
+    yield level(name, ABSENT)
+    most = scene.number(name, 2, 1.9, 1.5)
+    if most is not None:
+        yield level(name, most)
+
+
+def _bias(scene: Scene, name: str) -> Iterator[Level]:
+    """A forced token shows in every reply that ignores it; a ban of a token that hardly comes changes nothing."""
+    yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if scene.full else []))
+
+
+def _sampling(*wanted: float) -> Callable[[Scene, str], Iterator[Level]]:
+    """A range that leaves no trace in a reply: values inside in `full`; one end, in turn, in the rows of `gate`."""
+
+    def build(scene: Scene, name: str) -> Iterator[Level]:
+        found = [scene.number(name, number) for number in wanted]
+        if not scene.full and (reach := far_ends(scene, name)):
+            turn = list(scene.contract.parameters).index(name) + scene.seed
+            found = [reach[turn % len(reach)].value]
+        yield from _listed(name, ABSENT, *(number for number in found if number is not None))
+
+    return build
+
+
+def far_ends(scene: Scene, name: str) -> list[Level]:
+    """The lowest and the highest value that a range surely allows."""
+    limit = scene.contract.limit(name)
+    reach = list(ends(scene, limit)) if limit is not None and limit.binding else []
+    return [min(reach, key=lambda one: one.value), max(reach, key=lambda one: one.value)] if reach else []
+
+
+def _values(*wanted: Any) -> Callable[[Scene, str], Iterator[Level]]:
+    def build(scene: Scene, name: str) -> Iterator[Level]:
+        yield from _listed(name, ABSENT, *(wanted if scene.full else wanted[:1]))
+
+    return build
+
+
+def _plain(scene: Scene, name: str) -> Iterator[Level]:
+    """A parameter that nobody knows more about: absent, and what its schema or the contract's examples offer."""
+    yield level(name, ABSENT)
+    if not scene.contract.parameters[name].required:
+        found = specimens(scene.contract, name)
+        yield from found[: 2 if name in TOLD else 1]
+
+
+def _listed(name: str, *values: Any) -> Iterator[Level]:
+    yield from {one.label: one for one in (level(name, value) for value in values)}.values()
+
+
+_KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
+    "channel": _channel,
+    "prompt": _prompt,
+    "n": _n,
+    "best_of": _best_of,
+    "echo": _flag,
+    "logprobs": _logprobs,
+    "stop": _stop,
+    "max_tokens": _max_tokens,
+    "temperature": _temperature,
+    "logit_bias": _bias,
+    "seed": _values(7),
+    "suffix": _values(" and so on."),
+    "user": _values("user-1"),
+    "top_p": _sampling(0.5),
+    "top_k": _sampling(5),
+    "min_p": _sampling(0.1),
+    "mirostat_lr": _sampling(0.1),
+    "mirostat_target": _sampling(1.5),
+    "presence_penalty": _sampling(0.5),
+    "frequency_penalty": _sampling(0.5),
+    "repetition_penalty": _sampling(1.2),
+    "ignore_eos": _flag,
+}
+
+__all__ = [
+    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
+    "far_ends", "fitting", "likely", "most_logprobs", "rich", "runs_on", "shown", "streaming", "way",
+]  # fmt: skip

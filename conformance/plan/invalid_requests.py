@@ -1,0 +1,195 @@
+"""Requests that break exactly one rule, each beside a control that breaks none: for each row that demands a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance.contract.bounds import plainly, top
+from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
+from conformance.model.json_text import MISSING, dumps
+from conformance.plan.boundaries import beyond, shaped
+from conformance.plan.case_group import Bundle
+from conformance.plan.context import MULTIPLY, Scene, part
+from conformance.plan.factors import USAGE, dimensions, likely, streaming
+
+Labelled = tuple[str, Any]
+# One of each kind of value; which kind a parameter meets first rotates over the parameters.
+KINDS: Final[tuple[Labelled, ...]] = (
+    ("a word", "many"),
+    ("a list in a list", [[True]]),
+    ("an object", {"value": 1}),
+    ("a fraction", 1.5),
+    ("a boolean", True),
+    ("a list of nulls", [None]),
+    ("an empty object", {}),
+    ("a number", 1),
+)
+LOOK_ALIKES: Final[Mapping[str, tuple[Labelled, ...]]] = {
+    "integer": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "1.0")),
+    "number": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "0.5")),
+    "boolean": (("a word in quotes", "true"), ("one", 1), ("zero", 0)),
+}
+# Numbers that a parser may wrap, round or overflow; each is out of range for whatever has a range.
+EXTREMES: Final[tuple[tuple[str, float], ...]] = (
+    ("2^63", 2**63),
+    ("-2^63 - 1", -(2**63) - 1),
+    ("1e308", 1e308),
+    ("-1e308", -1e308),
+    ("2^31", 2**31),
+    ("-2^31 - 1", -(2**31) - 1),
+)
+MOST: Final = 2
+FLOOD: Final = 2**31
+LATE: Final = 6
+
+
+def invalids(scene: Scene) -> Iterator[Bundle]:
+    """One breaking request for each row, on one channel in turn; in `full` two, of which the first on both channels."""
+    rules = {rule.id: rule for rule in scene.contract.combinations}
+    turn = scene.seed
+    for row in scene.contract.requirements:
+        if row.check != "invalid_is_refused" or row.id.partition(".")[0] in {"protocol", "auth"}:
+            continue
+        rule = rules.get(str(row.params.get("combination")))
+        found = _together(scene, rule) if rule else [one for one in _changes(scene, row, turn) if _only(scene, one[1])]
+        for place, (label, patch) in enumerate(found[: MOST if scene.full else 1]):
+            if _floods(patch):
+                continue  # see `floods`
+            rank = 2 if row.level is Level.MUST and not place else LATE
+            both = not place and (scene.full or turn == scene.seed)
+            # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
+            wave = "values" if scene.full or rank < LATE else "learned"
+            yield Bundle(wave, rank, tuple(_cases(scene, row, label, patch, turn, both=both)))
+        turn += bool(found)
+
+
+def floods(scene: Scene) -> Iterator[RequestCase]:
+    """Numbers of choices that fill the memory of a server which takes them: they go out one by one, as hostile ones."""
+    for row in scene.contract.requirements if scene.full else ():
+        if row.check == "invalid_is_refused" and row.params.get("keyword") == "maximum":
+            for label, patch in list(_changes(scene, row, scene.seed))[:MOST]:
+                if _floods(patch) and _only(scene, patch):
+                    probe = part("refuse", f"{row.id} {label}", "probe")
+                    yield scene.case("invalid", scene.body(patch), probe, breaks=(row.id,), hostile=True)
+
+
+def _floods(patch: Mapping[str, Any]) -> bool:
+    return any(isinstance(patch.get(name), (int, float)) and patch[name] >= FLOOD for name in MULTIPLY)
+
+
+def _cases(
+    scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], turn: int, *, both: bool
+) -> Iterator[RequestCase]:
+    if "stream_options" in patch and "stream" not in patch and scene.has("stream"):
+        yield from _pair(scene, row, f"{label}, streamed", patch, USAGE.patch)
+    elif "stream" in patch or not scene.has("stream"):
+        yield from _pair(scene, row, label, patch, {})
+    elif both:
+        # whoever streams must refuse before the stream begins, and in the same words
+        key = f"{row.id} {label}"
+        yield from _pair(scene, row, label, patch, {}, part("channel", key, "plain"))
+        yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene), part("channel", key, "stream"))
+    elif turn % 2 and "max_tokens" not in patch:  # those share their control with a documented value, sent plain
+        yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene))
+    else:
+        yield from _pair(scene, row, label, patch, {})
+
+
+def _pair(
+    scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], way: Mapping[str, Any], *more: Membership
+) -> Iterator[RequestCase]:
+    key = f"{row.id} {label}"
+    if "max_tokens" in patch:  # a target that takes a broken limit for none shall not write a book
+        way = {**way, **scene.fitting("stop", *_stops(scene))}
+    yield scene.case("base", scene.body(way), part("refuse", key, "control"))
+    yield scene.case("invalid", scene.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
+
+
+def _stops(scene: Scene) -> list[Any]:
+    """Stop sequences that the document surely allows, else one."""
+    found = [level.value for one in dimensions(scene) if one.name == "stop" for level in one.levels[1:]]
+    return [stop for stop in found if scene.standing({"stop": stop}) is Validity.VALID] or [likely(scene)]
+
+
+def _together(scene: Scene, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
+    """The example of members that do not go together, where it is invalid by the contract's own reckoning."""
+    body = scene.body(rule.example)
+    known = scene.has(*rule.example) and scene.validity(dumps(body).encode(), body) is Validity.INVALID
+    return [("example", dict(rule.example))] if known else []
+
+
+def _changes(scene: Scene, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Labelled changes of the base that break a row."""
+    path, keyword = str(row.params.get("parameter", "")), str(row.params.get("keyword", ""))
+    name = top(path)
+    if scene.has(name):
+        yield from ((label, {name: value}) for label, value in _values(scene, path, keyword, turn))
+
+
+def _values(scene: Scene, path: str, keyword: str, turn: int) -> Iterator[Labelled]:
+    limit = scene.contract.limit(path if keyword[:4] in {"mini", "maxi"} else f"{path.removesuffix('[]')}[]")
+    match keyword:
+        case "required":
+            yield "absent", MISSING
+        case "nullable":
+            yield "null", None
+        case "enum":
+            yield from (("an unknown word", "no-such-value"), ("an empty word", ""), ("an odd case", "DeFaUlT"))
+        case "type":
+            found = [(label, _at(path, value)) for label, value in KINDS if _wrong(scene, path, value)]
+            yield from _rotated(found, turn)
+        case "coercion":
+            types = scene.contract.parameters[path].types
+            kind = next(kind for kind in ("boolean", "integer", "number") if kind in types)
+            yield from _rotated(LOOK_ALIKES[kind], turn)
+        case "minimum" | "maximum" | "min-items" | "max-items" if limit is not None:
+            yield from _outside(scene, limit, keyword, turn)
+
+
+def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[Labelled]:
+    start = turn % max(len(found), 1)
+    return [*found[start:], *found[:start]]
+
+
+def _outside(scene: Scene, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
+    found = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(scene, limit, keyword)]
+    yield from found[:1]
+    if not limit.parameter.endswith("[]"):
+        high = keyword == "maximum"
+        far = [(name, shaped(limit.parameter, value)) for name, value in EXTREMES if (value > 0) is high]
+        yield from _rotated(far, turn)[:1]
+    yield from found[1:]
+
+
+def _wrong(scene: Scene, path: str, value: Any) -> bool:
+    """Whether a kind shows the type row of a parameter, not its range, and not what the row on coercion asks."""
+    own = scene.contract.parameters.get(path)
+    types = own.types if own is not None else frozenset[str]()
+    if isinstance(value, bool):
+        return not types & {"integer", "number"}
+    if not isinstance(value, (int, float)):
+        return True
+    if types & {"boolean", "number"}:
+        return False
+    limit = scene.contract.limit(path)
+    return limit is None or limit.place(value) is Validity.VALID
+
+
+def _at(path: str, value: Any) -> Any:
+    """The member's value in which this stands at the end of a path: `stop[]`, `logit_bias.*`, `a.b`."""
+    rest = path[len(top(path)) :]
+    if rest == "[]":
+        return [value]
+    if rest.startswith("."):
+        return {"100" if rest == ".*" else rest[1:]: value}
+    return value
+
+
+def _only(scene: Scene, patch: Mapping[str, Any]) -> bool:
+    """Whether the change makes the base invalid by itself: no two members may clash besides."""
+    body = scene.body(USAGE.patch if "stream_options" in patch else {}, patch)
+    return scene.validity(dumps(body).encode(), body) is Validity.INVALID and not scene.clashes(body)
+
+
+__all__ = ["floods", "invalids"]

@@ -1,0 +1,132 @@
+"""Which requirements a case serves, and what it may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from conformance.judge.catalogue import WHATEVER_IS_ASKED, Check, Scope, Terms, load
+from conformance.judge.verdicts import falls_due, scopes
+from conformance.model import Contract, Level, RequestCase, Requirement, Validity
+from conformance.model.budget import Cost, worst_case
+from conformance.model.json_text import dumps
+from conformance.model.request_view import Asked
+from conformance.plan.case_group import Bundle
+
+# Roles that give something to compare with: a group shows nothing before the other role is there.
+PREPARES: Final = frozenset({"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain"})
+
+
+@dataclass
+class Serving:
+    """Which requirements a case serves. Rows that look at the same thing in the same way are asked once."""
+
+    contract: Contract
+    _found: dict[tuple[Any, ...], frozenset[str]] = field(default_factory=dict)
+    _costs: dict[tuple[bytes, bool, bool], Cost] = field(default_factory=dict)
+
+    def of(self, case: RequestCase) -> frozenset[str]:
+        """The ids of the requirements that a case is due to show."""
+        return self._by_content(case).union(self._by_group(case))
+
+    def by(self, bundle: Bundle) -> frozenset[str]:
+        """The ids of the requirements that a bundle serves, with what follows from it."""
+        if bundle.served is None:
+            later = bundle.then.cases if bundle.then else ()
+            found = frozenset(one for case in (*bundle.cases, *later) for one in self.of(case))
+            object.__setattr__(bundle, "served", found)
+            return found
+        return bundle.served
+
+    def cost(self, case: RequestCase) -> Cost:
+        """What a case may cost."""
+        key = case.content, case.validity is Validity.INVALID, case.hostile
+        found = self._costs.get(key)
+        if found is None:
+            found = self._costs[key] = cost(case, self.contract.defaults)
+        return found
+
+    def _by_content(self, case: RequestCase) -> frozenset[str]:
+        key = case.credential, case.hang_up_after, case.validity, case.content
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = frozenset(self._asked(case))
+        return found
+
+    def _asked(self, case: RequestCase) -> Iterator[str]:
+        asked = self._reading.asked(case)
+        for scope in scopes(case, self._reading):
+            always, others = self._in_scope.get(scope, ((), ()))
+            yield from always
+            for row, ids, check, terms in others:
+                if falls_due(row, check, asked, terms):
+                    yield from ids
+
+    def _by_group(self, case: RequestCase) -> Iterable[str]:
+        for one in case.groups:
+            if one.role in PREPARES or one.role.startswith(("solo-", "single-")):
+                continue
+            first, _, _ = one.key.partition(" ")
+            for row in self._groups.get(one.kind, ()):
+                check = load()[row.check]
+                named = row.id if check.keyed else row.params.get("parameter")
+                if named in {None, first} and (
+                    check.due is None or check.due(self._reading.asked(case), self._reading)
+                ):
+                    yield row.id
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every requirement that is more than an observation."""
+        return tuple(row.id for row in self.contract.requirements if row.level is not Level.MAY)
+
+    @cached_property
+    def _alike(self) -> list[tuple[Requirement, tuple[str, ...]]]:
+        alike: dict[str, list[Requirement]] = {}
+        for row in self.contract.requirements:
+            if load()[row.check].scope is not Scope.GROUP and load()[row.check].due is not None:
+                alike.setdefault(dumps([row.check, dict(row.when), dict(row.params)]), []).append(row)
+        return [(rows[0], tuple(row.id for row in rows)) for rows in alike.values()]
+
+    @cached_property
+    def _in_scope(self) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, Terms]]]]:
+        """Requirements by scope: those that every request shows that has it, and those that are to be asked."""
+        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, Terms]]]] = {}
+        for row, ids in self._alike:
+            check = load()[row.check]
+            terms = Terms(self.contract, row.params, self._reading.readings)
+            always, others = found.setdefault(check.scope, ([], []))
+            if row.when or check.due not in WHATEVER_IS_ASKED:
+                others.append((row, ids, check, terms))
+            elif check.due(Asked({}, {}), terms):
+                always.extend(ids)
+        return found
+
+    @cached_property
+    def _reading(self) -> Terms:
+        return Terms(self.contract)
+
+    @cached_property
+    def _groups(self) -> Mapping[str, list[Requirement]]:
+        found: dict[str, list[Requirement]] = {}
+        for row in self.contract.requirements:
+            found.setdefault(load()[row.check].group, []).append(row)
+        return found
+
+
+def cost(case: RequestCase, defaults: Mapping[str, Any]) -> Cost:
+    """What a case may cost: nothing where it must be refused; a hostile prompt is counted apart."""
+    if case.validity is Validity.INVALID:
+        return Cost()
+    found = worst_case(Asked(case.body if isinstance(case.body, Mapping) else {}, defaults))
+    return Cost(0 if case.hostile else found.prompt, found.completion)
+
+
+def must(contract: Contract) -> frozenset[str]:
+    """The requirements that a run owes a verdict on."""
+    return frozenset(row.id for row in contract.requirements if row.level is Level.MUST)
+
+
+__all__ = ["Serving", "cost", "must"]

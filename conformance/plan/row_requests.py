@@ -1,0 +1,191 @@
+"""Rows of covering arrays as requests: every pair of values in `gate`, every triple in `full`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from conformance.model import RequestCase
+from conformance.model.json_text import dumps
+from conformance.plan.case_group import Bundle
+from conformance.plan.context import LONG, Scene, part, rename
+from conformance.plan.covering_rows import Banned, Row, body_of, row_of, rows
+from conformance.plan.factors import ABSENT, Dimension, dimensions
+from conformance.plan.single_values import accepts, singles
+
+DRAWN: Final = "with drawn values"
+FORCED: Final = {"100": 100}
+BENDS: Final = frozenset({"stop", "response_format"})
+BENT: Final = frozenset({"logit_bias", "ignore_eos", "suffix"})  # what may take a text out of any format
+
+
+def grid(scene: Scene, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[Bundle]:
+    """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown.
+
+    Rows that no other request is compared with carry drawn values where a dimension leaves the value free.
+    """
+    found = dimensions(scene)
+    if not scene.full:
+        yield from _gate(scene, found, rows(scene, found, 2, _shown(scene, found)))
+        return
+    twins, single = _rows(scene, found)
+    for place, (plain, streamed) in enumerate(twins):
+        pair = ((plain, "plain"), (streamed, "stream"))
+        cases = [case for row, role in pair for case in _row(scene, found, row, (f"row {place}", role))]
+        yield Bundle("rows", 3, tuple(cases))
+        yield from _longer(scene, found, plain, place)
+    patches = [body for body in drawn if "model" not in body]
+    for place, row in enumerate(single):
+        cases = list(_row(scene, found, row, patch=patches[place % len(patches)] if patches else {}))
+        yield Bundle("rows", 3, tuple(cases))
+        if "seed" in scene.kinds and _draws(scene, cases[0].body, seeded=True):
+            twice = [rename(cases[0], cases[0].id, [part("seed", f"row {place}", one)]) for one in ("first", "second")]
+            yield Bundle("rows", 6, tuple(twice), (0, 1))
+
+
+def _rows(scene: Scene, found: Sequence[Dimension]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+    """Twins, and the single rows that make all triples with them.
+
+    Pairs of everything but the channel go on both channels: each triple with the channel is met twice over, as twins.
+    What shows in text alone must meet where there is text: rows without any are rows of their own.
+    """
+    mute = _mute(found)
+    twins = list(_twins(scene, found, mute))
+    begun = [row for pair in twins for row in pair]
+    begun += rows(scene, found, 3, begun, mute)
+    begun += _silent(scene, found, mute)
+    begun += rows(scene, found, 3, begun) if mute else []
+    return twins, begun[2 * len(twins) :]
+
+
+def singly(scene: Scene) -> list[dict[str, Any]]:
+    """The bodies of the rows that may carry drawn values."""
+    found = dimensions(scene)
+    return [body_of(scene, found, row) for row in _rows(scene, found)[1]]
+
+
+def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """A body with drawn values in place of its own where any of that shape do as well."""
+    worn = {name: value for name, value in patch.items() if name != "prompt" and body.get(name) is not None}
+    text, own = patch.get("prompt"), body.get("prompt")
+    if isinstance(text, str) and isinstance(own, str):
+        if own.isascii() and not text.isascii():
+            text = own
+        worn["prompt"] = text if own.isascii() or not text.isascii() else f"{text} {own}"
+    elif isinstance(text, str) and isinstance(own, list) and isinstance(own[0], str):
+        worn["prompt"] = [text, *own[1:]]
+    return {**body, **worn}
+
+
+def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> Iterator[Bundle]:
+    """Rows of pairs. One that draws and one that draws from a seed go out twice: the copy shows what they are for."""
+    cases = [case for row in wanted for case in _row(scene, found, row)]
+    yield from (Bundle("rows", 0, (case,)) for case in cases)
+    for kind, roles in (("seed", ("first", "second")), ("vary", ("draw", "draw"))):
+        able = [case for case in cases if kind in scene.kinds and _draws(scene, case.body, kind == "seed")]
+        if able:
+            # of draws, log probabilities tell whether chance had room
+            case = next((one for one in able if one.body.get("logprobs")), able[0])
+            if kind == "vary" and scene.has("logprobs") and not case.body.get("logprobs"):
+                case = scene.case("row", {**case.body, "logprobs": 1})
+            yield Bundle("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
+
+
+def _draws(scene: Scene, body: Mapping[str, Any], seeded: bool) -> bool:
+    """Whether the texts of a request are drawn at random, from a seed or from none, and long enough to tell apart."""
+    asked = scene.asked(body)
+    free = asked.number("temperature", 1) >= 1 and asked.number("top_p", 1) == 1 and asked.integer("top_k", 99) != 1
+    several = (asked.max_tokens or 0) > 2
+    return free and several and seeded == ("seed" in body) and not {"logit_bias", "response_format"} & body.keys()
+
+
+def _row(
+    scene: Scene,
+    found: Sequence[Dimension],
+    row: Row,
+    twin: tuple[str, str] | None = None,
+    patch: Mapping[str, Any] | None = None,
+) -> Iterator[RequestCase]:
+    groups = [part("twin", *twin)] if twin else []
+    if not scene.full:
+        # accepted, a row speaks for each of its values; refused, for none
+        levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
+        groups += [membership for one in levels for membership in accepts(scene, one, "joint")]
+    plain = body_of(scene, found, row)
+    body = dressed(plain, patch or {})
+    if "force" in scene.kinds and _repeats_one_token(scene, body):
+        groups.append(part("force", f"100 {dumps(row)}", "with"))
+    if "json" in scene.kinds and "response_format" in body and not BENT & body.keys():
+        groups.append(part("json", f"row {dumps(row)}", "probe"))
+    yield scene.case("row", body, *groups, note=DRAWN if body != plain else "")
+
+
+def _repeats_one_token(scene: Scene, body: Mapping[str, Any]) -> bool:
+    """Whether a forced token has room to repeat itself, and nothing else shapes the text."""
+    several = (scene.asked(body).max_tokens or 0) > 2
+    return body.get("logit_bias") == FORCED and several and not BENDS & body.keys()
+
+
+def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:
+    """Rows that were answered; before any were sent, those that wave 0 surely holds, so that a plan stays the same."""
+    if scene.known.swept:
+        bodies = [x.case.body for x in scene.known.replies.values() if x.successful]
+    else:
+        bodies = [case.body for bundle in singles(scene) for case in bundle.cases if bundle.rank <= 1]
+    held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
+    return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
+
+
+def _longer(scene: Scene, found: Sequence[Dimension], row: Row, place: int) -> Iterator[Bundle]:
+    """A row and the same with a higher limit: what comes first must be the same, and end as a text that was cut."""
+    body = body_of(scene, found, row)
+    limit = scene.asked(body).max_tokens
+    if "prefix" in scene.kinds and limit is not None and 0 < limit < 2 * LONG:
+        both = (("short", body), ("long", {**body, "max_tokens": 2 * LONG}))
+        cases = [scene.case("row", one, part("prefix", f"row {place}", role)) for role, one in both]
+        yield Bundle("rows", 6, tuple(cases))
+
+
+def _mute(found: Sequence[Dimension]) -> list[Banned]:
+    """The levels at which nothing is generated."""
+    return [
+        ((place, level),)
+        for place, one in enumerate(found)
+        for level, told in enumerate(one.levels)
+        if one.name == "max_tokens" and told.value == 0 and told.value is not ABSENT
+    ]
+
+
+def _silent(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> Iterator[Row]:
+    """Rows of all pairs with nothing generated."""
+    for ((fixed, level),) in mute:
+        free = [place for place in range(len(found)) if place != fixed]
+        for short in rows(scene, [found[place] for place in free], 2):
+            row = (*short[:fixed], level, *short[fixed:])
+            if not scene.barred(body_of(scene, found, row)):
+                yield row
+
+
+def _twins(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> Iterator[tuple[Row, Row]]:
+    """Rows of all pairs at the base's temperature, each plain and with a stream that reports usage."""
+    names = [one.name for one in found]
+    if "channel" not in names or not scene.greedy:
+        return
+    channel, fixed = names.index("channel"), {names.index(name) for name in ("channel", "temperature") if name in names}
+    labels = [one.label for one in found[channel].levels]
+    streams = [labels.index(label) for label in ("stream", "stream-with-usage") if label in labels]
+    if not streams:
+        return
+    free = [place for place in range(len(found)) if place not in fixed]
+    silent = [((free.index(place), level),) for ((place, level),) in mute]
+    for number, short in enumerate(rows(scene, [found[place] for place in free], 2, (), silent)):
+        whole = [0] * len(found)
+        for place, level in zip(free, short, strict=True):
+            whole[place] = level
+        streamed = list(whole)
+        streamed[channel] = streams[-1] if number % 3 else streams[0]
+        if not any(scene.barred(body_of(scene, found, tuple(row))) for row in (whole, streamed)):
+            yield tuple(whole), tuple(streamed)
+
+
+__all__ = ["DRAWN", "dressed", "grid", "singly"]

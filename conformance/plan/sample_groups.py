@@ -1,0 +1,117 @@
+"""Groups of many replies: concurrent bursts, and the arms of a statistical comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from conformance.model import RequestCase, Validity
+from conformance.plan.case_group import Bundle
+from conformance.plan.context import LONG, MANY, PROMPT, Scene, part
+from conformance.plan.factors import SECOND, UNICODE, most_logprobs
+
+# Prompts that lead to different answers, and whose answers share few words.
+PROMPTS: Final = (
+    PROMPT, SECOND, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
+    "Monday, Tuesday,", "The cat sat on the",
+)  # fmt: skip
+REPLIES: Final = 24
+ENOUGH: Final = 3
+FEW: Final = 2
+STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})
+
+
+def bursts(scene: Scene) -> Iterator[Bundle]:
+    """Distinguishable prompts, first each by itself, then all at once, some of them streamed."""
+    if "burst" not in scene.kinds or not scene.greedy:
+        return
+    wanted = PROMPTS if scene.full else (PROMPT, UNICODE)
+    bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
+    solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
+    burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
+    crowd = Bundle("learned", 1, tuple(burst))
+    if scene.known.reply(solo[-1].content) is None:
+        yield Bundle("values", 3, tuple(solo), then=crowd)
+    else:
+        yield crowd
+
+
+def crowded(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], int]:
+    """The cases of a wave with those of its burst in front, and how many these are."""
+    at_once = [case for case in cases if any(one.kind == "burst" and one.role[:5] == "burst" for one in case.groups)]
+    return (*at_once, *(case for case in cases if case not in at_once)), len(at_once)
+
+
+def _way(scene: Scene, place: int) -> dict[str, Any]:
+    streams = scene.full and place % 2 and scene.has("stream") and not scene.known.spoils({"stream": True})
+    return {"stream": True} if streams else {}
+
+
+def arms(scene: Scene) -> Iterator[Bundle]:
+    """Many replies at each end of a sampling parameter, where some requirement looks at its effect."""
+    for row in scene.contract.requirements:
+        name = str(row.params.get("parameter"))
+        if row.check in STATISTICS and scene.has(name) and scene.full:
+            yield from _both_arms(scene, name)
+
+
+def filters(scene: Scene) -> Iterator[Bundle]:
+    """One long reply for each sampling filter, with the alternatives that it should have ruled out."""
+    for row in scene.contract.requirements:
+        name = str(row.params.get("parameter"))
+        if row.check != "filter_bounds_the_choice" or not scene.has(name, "logprobs", "temperature"):
+            continue
+        value = scene.number(name, *((2, 3) if name == "top_k" else (0.5,)))
+        told: dict[str, Any] = {name: value, "temperature": 1, "max_tokens": 2 * LONG, "logprobs": most_logprobs(scene)}
+        body = scene.body(told, {"n": 2} if scene.has("n") else {})
+        if value is not None and not scene.barred(body) and scene.validity_of(body) is Validity.VALID:
+            yield Bundle("rows", 3, (scene.case("relation", body),))
+
+
+def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
+    ends = _ends(scene, name)
+    if ends is None:
+        return
+    if name.endswith("_penalty"):
+        # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
+        yield from _arms(scene, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
+        if scene.greedy:
+            yield from _arms(scene, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH)
+    else:
+        few = {"temperature": scene.number("temperature", 1.5, 1), "max_tokens": FEW}
+        yield from _arms(scene, name, ends, name, few, REPLIES)
+
+
+def _arms(
+    scene: Scene, key: str, ends: tuple[float, float], name: str, ground: Mapping[str, Any], replies: int
+) -> Iterator[Bundle]:
+    """So many replies at each end, several of them in one request where the contract has `n`."""
+    many = -(-replies // 2) if scene.has("n") and scene.standing({"n": replies}) is Validity.VALID else 1
+    cases, copies = [], []
+    for role, value in zip(("low", "high"), ends, strict=True):
+        told = {**ground, name: value, **({"n": many} if many > 1 else {})}
+        # the alternatives tell what a penalty had to overcome
+        body = scene.body(told, {"logprobs": most_logprobs(scene)} if scene.has("logprobs") else {})
+        if scene.barred(body) or scene.validity_of(body) is Validity.INVALID:
+            return
+        for number in range(-(-replies // many)):
+            cases.append(scene.case("relation", body, part("arms", key, role)))
+            copies.append(number)
+    yield Bundle("rows", 3, tuple(cases), tuple(copies))
+
+
+def _ends(scene: Scene, name: str) -> tuple[float, float] | None:
+    """Values near both ends of a parameter that the contract surely allows."""
+    wanted: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+        "temperature": ((0.01,), (2, 1.9, 1.5)),
+        "top_p": ((0.01, 0.001), (1, 0.99)),
+        "top_k": ((1, 2), (100, 50)),
+        "min_p": ((0,), (1, 0.99)),
+        "repetition_penalty": ((1,), (1.9, 1.5)),
+    }
+    low, high = wanted.get(name, ((-2, -1.9), (2, 1.9)))
+    found = scene.number(name, *low), scene.number(name, *high)
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+__all__ = ["PROMPTS", "arms", "bursts", "crowded", "filters"]

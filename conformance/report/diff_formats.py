@@ -1,0 +1,178 @@
+"""A difference for a terminal, a pull request, a browser, a machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from conformance.report import markdown
+from conformance.report.diff import BROKEN, CHANGED, MEANING, NEW, Change, Difference
+from conformance.report.page import environment, shell
+from conformance.report.tally import Row, plural
+from conformance.report.terminal import block
+from conformance.report.text import visible
+
+SCHEMA: Final = "conformance-diff/1"
+MOST_MARKDOWN: Final = 40
+
+
+def outcomes(change: Change) -> str:
+    """`pass → fail`; one side where there is no other."""
+    sides = [row["outcome"].replace("_", " ") for row in (change.before, change.after) if row is not None]
+    return " → ".join(sides)
+
+
+def headline(found: Difference, *, strict: bool = False) -> str:
+    """The answer in one line."""
+    gating = sum(change.gates(strict=strict) for change in found.changes)
+    counts = [_counted(kind, len(found.of(kind))) for kind in MEANING if found.of(kind)]
+    told = f"{', '.join(counts)}, {found.unchanged} as before" if counts else f"all {found.unchanged} as before"
+    if gating:
+        return f"{plural(gating, 'new failure')}: {told}"
+    level = "a promise that is not waived" if strict else "a MUST"
+    return f"No new failure{f' of {level}' if found.of(BROKEN) else ''}: {told}"
+
+
+def _counted(kind: str, number: int) -> str:
+    return plural(number, kind) if kind == NEW else f"{number} {kind}"
+
+
+def terminal(found: Difference, *, strict: bool = False) -> str:
+    """Headline, what makes the runs less comparable, then each kind with its requirements."""
+    return "\n".join(_terminal(found, strict=strict)) + "\n"
+
+
+def _terminal(found: Difference, *, strict: bool) -> Iterator[str]:
+    for which, results in (("before", found.before), ("after", found.after)):
+        yield f"{which:<7} {visible(named(results))}"
+    yield from (f"note    {visible(note)}" for note in found.notes)
+    for kind, meaning in MEANING.items():
+        changes = found.of(kind)
+        if changes:
+            yield f"\n{kind.upper()} ({meaning})"
+        for change in changes:
+            yield f"  {change.id} ({change.row['level']}): {outcomes(change)}{_waived(change.row)}"
+            if kind == BROKEN:
+                told = block(change.row, found.after).splitlines()[1:]
+                yield from (f"  {line}" for line in told)
+            if kind == CHANGED:
+                yield from (f"    now     {visible(said)}" for said in change.appeared)
+                yield from (f"    before  {visible(said)}" for said in change.vanished)
+    yield f"\n{headline(found, strict=strict)}"
+
+
+def named(results: Mapping[str, Any]) -> str:
+    """A run in a line: target, verdict, when, by which contract."""
+    when = f"{results['started_at'][:16].replace('T', ' ')} UTC"
+    verdict = results["verdict"].replace("_", " ")
+    return f"{results['target']['name']}, {verdict}, {when}, {results['provider']} {results['contract_revision']}"
+
+
+def _waived(row: Row) -> str:
+    return ", waived" if row.get("waiver") else ""
+
+
+def as_markdown(found: Difference, *, strict: bool = False) -> str:
+    """For a comment on a pull request."""
+    return "\n".join(_markdown(found, strict=strict)) + "\n"
+
+
+def _markdown(found: Difference, *, strict: bool) -> Iterator[str]:
+    said = headline(found, strict=strict)
+    yield f"## {markdown.plain(found.after['target']['name'])}: {said[0].lower()}{said[1:]}\n"
+    yield f"- before: {markdown.plain(named(found.before))}"
+    yield f"- after: {markdown.plain(named(found.after))}"
+    yield from (f"- {markdown.plain(note)}" for note in found.notes)
+    for kind, meaning in MEANING.items():
+        changes = found.of(kind)
+        if not changes:
+            continue
+        yield f"\n### {kind.capitalize()}: {len(changes)}\n\n{meaning.capitalize()}.\n"
+        yield from markdown.table(("Requirement", "Outcome", "Observed"), map(_markdown_row, changes[:MOST_MARKDOWN]))
+        if len(changes) > MOST_MARKDOWN:
+            yield f"\nand {len(changes) - MOST_MARKDOWN} more."
+
+
+def _markdown_row(change: Change) -> tuple[str, str, str]:
+    row = f"{markdown.plain(change.id)} ({change.row['level']}{_waived(change.row)})"
+    return row, outcomes(change), markdown.code(observed(change))
+
+
+def observed(change: Change) -> str:
+    """What is seen now; where nothing is, the reason."""
+    if change.appeared:
+        return change.appeared[0]
+    row = change.row
+    return str(row["evidence"][0]["message"] if row["evidence"] else row["reason"])
+
+
+def html(found: Difference, *, strict: bool = False) -> str:
+    """A page of its own, which asks nothing of the network."""
+    said = headline(found, strict=strict)
+    body = (
+        environment()
+        .get_template("diff.jinja2")
+        .render(
+            found=found,
+            verdict="broken" if found.exit_code(strict=strict) else "conformant",
+            said=said.split(": ", 1),
+            sides=(("before", found.before), ("after", found.after)),
+            kinds=[(kind, meaning, found.of(kind)) for kind, meaning in MEANING.items() if found.of(kind)],
+            outcomes=outcomes,
+            observed=observed,
+        )
+    )
+    return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
+
+
+def as_json(found: Difference, *, strict: bool = False) -> str:
+    """The same for machines."""
+    told = {
+        "schema": SCHEMA,
+        "exit_code": found.exit_code(strict=strict),
+        "strict": strict,
+        "before": _side(found.before),
+        "after": _side(found.after),
+        "notes": found.notes,
+        "unchanged": found.unchanged,
+        "changes": [
+            {
+                "kind": change.kind.replace(" ", "_"),
+                "id": change.id,
+                "level": change.row["level"],
+                "gates": change.gates(strict=strict),
+                "before": change.before and change.before["outcome"],
+                "after": change.after and change.after["outcome"],
+                "appeared": change.appeared,
+                "vanished": change.vanished,
+                "reason": change.row["reason"],
+            }
+            for change in found.changes
+        ],
+    }
+    return json.dumps(told, indent=1) + "\n"
+
+
+def _side(results: Mapping[str, Any]) -> dict[str, Any]:
+    kept = (
+        "provider",
+        "contract_revision",
+        "contract_sha256",
+        "plan_sha256",
+        "started_at",
+        "verdict",
+        "index",
+        "score",
+    )
+    return {"target": results["target"]["name"], **{name: results[name] for name in kept}}
+
+
+FORMATS: Final[Mapping[str, Callable[..., str]]] = {
+    "terminal": terminal,
+    "markdown": as_markdown,
+    "html": html,
+    "json": as_json,
+}

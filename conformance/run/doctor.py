@@ -1,0 +1,134 @@
+"""What stands between this machine and a run: address, key, model, clock, proxies, redirects, buffering."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from conformance.judge.catalogue import show
+from conformance.model import Contract, Credential, RequestCase, Wave
+from conformance.model.budget import Account, Budget
+from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
+from conformance.run.preflight import obstacle
+from conformance.send import Patience, Sender, Target
+
+PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+CLOCK_MAY_DIFFER: Final = 60.0
+TOKENS: Final = 24
+
+
+class State(StrEnum):
+    """Fine, worth knowing, or in the way of a run."""
+
+    FINE = "ok"
+    NOTE = "note"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What was looked at, what was seen, and, where it is not fine, what to do."""
+
+    about: str
+    state: State
+    seen: str
+
+
+async def examine(target: Target, contract: Contract, model: str, patience: Patience) -> AsyncIterator[Symptom]:
+    """Look at everything in turn; three small requests at most, and none after one that shows no API."""
+    for symptom in _surroundings(target):
+        yield symptom
+    async with Sender(target, Account(Budget(requests=6)), patience=replace(patience, retries=1)) as sender:
+        body = {"model": model, "prompt": "1, 2, 3, 4,", "max_tokens": TOKENS}
+        plain = await _sent(sender, _case("plain", body))
+        way = obstacle(plain, target)
+        if way:
+            yield Symptom("target", State.WRONG, way)
+            return
+        for symptom in _plain(plain, target, model):
+            yield symptom
+        if not plain.successful:
+            return
+        if target.key:
+            stranger = replace(_case("wrong-key", {**body, "max_tokens": 1}), credential=Credential.WRONG)
+            yield _key(await _sent(sender, stranger))
+        if "stream" in contract.parameters:
+            yield _stream(await _sent(sender, _case("stream", {**body, "stream": True})))
+
+
+def _case(name: str, body: dict[str, Any]) -> RequestCase:
+    return RequestCase(f"doctor/{name}", dumps(body).encode("ascii"), "doctor")
+
+
+async def _sent(sender: Sender, case: RequestCase) -> Exchange:
+    (exchange,) = await sender.send(Wave(case.id, (case,)))
+    return exchange
+
+
+def _surroundings(target: Target) -> Iterator[Symptom]:
+    """What can be told without sending anything."""
+    secure = urlsplit(target.base_url).scheme == "https"
+    if secure or target.loopback:
+        yield Symptom("transport", State.FINE, "TLS, certificate verified" if secure else "this machine, in clear")
+    elif target.key:
+        yield Symptom("transport", State.WRONG, "http:// to another machine: the key travels in clear; use https://")
+    else:
+        yield Symptom("transport", State.NOTE, "http:// to another machine: everything travels in clear")
+    named = [name for name in PROXIES if os.environ.get(name) or os.environ.get(name.lower())]
+    if named and not target.loopback:
+        used = "used" if target.proxy_from_env else "not used; --proxy-from-env uses it"
+        yield Symptom("proxy", State.NOTE, f"{', '.join(named)} is set and {used}")
+
+
+def _plain(x: Exchange, target: Target, model: str) -> Iterator[Symptom]:
+    seen = f"HTTP {x.status} after {x.last.elapsed:.2f} s"
+    if not x.successful:
+        yield Symptom("request", State.WRONG, f"{seen}, saying {show(x.content[:200])}; see --model and --base-url")
+        return
+    yield Symptom("request", State.FINE, f"{seen}, {x.last.http_version}")
+    named = x.json.get("model") if isinstance(x.json, dict) else None
+    differs = named is not None and named != model
+    yield Symptom("model", State.NOTE if differs else State.FINE, f"asked for {model!r}, answered by {show(named)}")
+    coding = x.header("content-encoding")
+    if coding:
+        yield Symptom("compression", State.NOTE, f"replies are compressed ({show(coding)}); streams may be held back")
+    yield from _clock(x)
+
+
+def _clock(x: Exchange) -> Iterator[Symptom]:
+    try:
+        there = parsedate_to_datetime(x.header("date") or "").timestamp()
+    except (TypeError, ValueError, OverflowError):
+        yield Symptom("clock", State.NOTE, "the target sends no Date that can be read; nothing to compare")
+        return
+    apart = there - time.time()
+    state = State.FINE if abs(apart) <= CLOCK_MAY_DIFFER else State.NOTE
+    advice = "" if state is State.FINE else "; set one of them right: `created` and Retry-After are judged by them"
+    yield Symptom("clock", state, f"{abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} this machine{advice}")
+
+
+def _key(x: Exchange) -> Symptom:
+    if x.status in {401, 403}:
+        return Symptom("key", State.FINE, f"a wrong key is refused with HTTP {x.status}")
+    return Symptom("key", State.NOTE, f"a wrong key gets HTTP {x.status}: the target does not look at keys")
+
+
+def _stream(x: Exchange) -> Symptom:
+    """Whether events come as they are made: many events in one instant have been held back on the way."""
+    if not x.successful or not x.streamed:
+        return Symptom("stream", State.NOTE, f"HTTP {x.status} with {x.media_type or 'no media type'}: no event stream")
+    times = [piece.at for piece in x.pieces]
+    span, events = times[-1] - times[0] if times else 0.0, len(x.messages)
+    seen = f"{events} events in {len(times)} pieces over {span:.2f} s, the first after {times[0] if times else 0:.2f} s"
+    if events > 4 and (len(times) == 1 or span < 0.02 * x.last.elapsed):
+        return Symptom(
+            "stream", State.NOTE, f"{seen}: held back on the way; switch off buffering in the proxy or server"
+        )
+    return Symptom("stream", State.FINE, seen)

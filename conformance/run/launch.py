@@ -1,0 +1,181 @@
+"""Settings → Run: the contract is loaded, the target found (or the reference started), the plan driven and judged."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance import contract as contracts
+from conformance.config import waivers
+from conformance.config.settings import Settings, SettingsError
+from conformance.model import Contract
+from conformance.model.budget import planned_as
+
+if TYPE_CHECKING:
+    from conformance.recording.plan_lock import Lock
+    from conformance.run import Run
+    from conformance.send import Patience, Target, Watcher
+
+RECORDING: Final = "exchanges.ndjson"
+REFERENCE_MODEL: Final = "reference"
+
+
+def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
+    """Make one run. A SettingsError says what to change; everything a target can do wrong ends in the Run."""
+    from conformance import plan as planning
+    from conformance.recording import RecordingError
+    from conformance.run import ResumeError, run
+    from conformance.send import Pace
+    from conformance.send.sender import UNWATCHED
+
+    contract = check(settings)
+    kept = selected(settings, contract)
+    fixed = _fixed(settings, contract)
+    with target(settings, contract, canary=fixed.canary if fixed else "") as (where, model):
+        plan = planning.waves(
+            contract,
+            model=model,
+            profile=planned_as(settings.profile),
+            seed=settings.seed,
+            budget=settings.budget,
+            claims=settings.claims,
+            hostile=settings.hostile,
+            select=settings.select,
+            has_key=bool(where.key),
+            drawn=fixed.drawn if fixed else None,
+        )
+        try:
+            made = run(
+                contract,
+                where,
+                plan,
+                name=settings.target,
+                model=model,
+                profile=settings.profile,
+                seed=settings.seed,
+                budget=settings.budget,
+                claims=settings.claims,
+                patience=patience(settings),
+                pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
+                record=recorded(settings),
+                resume=settings.resume,
+                select=kept,
+                shrink=settings.shrink and not fixed,  # a fixed plan has no room for what is not in it
+                mark=fixed.mark if fixed else None,
+                watcher=watcher or UNWATCHED,
+            )
+        except (ResumeError, RecordingError) as error:
+            raise SettingsError(str(error)) from None
+    return replace(made, verdicts=tuple(one for one in made.verdicts if one.requirement.id in kept))
+
+
+def check(settings: Settings, *, of_target: bool = True) -> Contract:
+    """Everything that can be wrong with settings is found here, before anything is sent or written."""
+    from conformance import plan as planning
+
+    contract = load(settings)
+    selected(settings, contract)
+    waivers.check(waived(settings), settings.target, {row.id for row in contract.requirements})
+    if settings.base_url and of_target:
+        given(settings, contract)
+    try:
+        planning.setting(contract, settings.model, planned_as(settings.profile), settings.seed, settings.claims)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    return contract
+
+
+def load(settings: Settings) -> Contract:
+    """The contract, or SettingsError that names those there are."""
+    known = contracts.providers(settings.specs)
+    if settings.provider not in known:
+        raise SettingsError(
+            f"there is no provider {settings.provider!r}; expected one of {', '.join(known)}, or --specs DIR"
+        )
+    from conformance.contract import requirement_sets as frozen
+    from conformance.judge.catalogue import load as load_checks
+
+    try:
+        found = contracts.load(settings.provider, settings.specs, load_checks())
+        if not settings.requirements:
+            return found
+        return frozen.pinned(found, frozen.in_force(settings.provider, settings.requirements, settings.specs))
+    except contracts.ContractError as error:
+        raise SettingsError(str(error)) from None
+
+
+def selected(settings: Settings, contract: Contract) -> frozenset[str]:
+    """The ids of the requirements that are to be judged."""
+    ids = frozenset(row.id for row in contract.requirements)
+    if not settings.select:
+        return ids
+    for glob in settings.select:
+        if not any(fnmatchcase(one, glob) for one in ids):
+            there = f"`conformance list {settings.provider}` shows them all"
+            raise SettingsError(f"--select {glob!r} matches none of {len(ids)} requirements; {there}")
+    return frozenset(one for one in ids if any(fnmatchcase(one, glob) for glob in settings.select))
+
+
+def waived(settings: Settings) -> tuple[waivers.Waiver, ...]:
+    """The accepted failures of the file that the settings name."""
+    return waivers.read(settings.waivers) if settings.waivers else ()
+
+
+def _fixed(settings: Settings, contract: Contract) -> Lock | None:
+    """The plan that was made beforehand, proved to be still what it was, and a copy of it beside the recording."""
+    if settings.plan is None:
+        return None
+    from conformance.recording import plan_lock as lock
+    from conformance.run import locked_run as held
+
+    plan = held.opened(settings.plan)
+    held.check(plan, contract, settings, has_key=not settings.base_url or bool(settings.key))
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    (settings.folder / lock.NAME).write_bytes(settings.plan.read_bytes())
+    return plan
+
+
+@contextmanager
+def target(settings: Settings, contract: Contract, *, canary: str = "") -> Iterator[tuple[Target, str]]:
+    """The target and the model: the given one, or the embedded reference on a socket of its own."""
+    from conformance.send import Target
+
+    if settings.base_url:
+        yield replace(given(settings, contract), canary=canary), settings.model
+        return
+    from conformance.reference import Reference, serve
+
+    key = f"sk-reference-{secrets.token_hex(16)}"  # the user's own key has no business here
+    model = settings.model or REFERENCE_MODEL
+    with serve(Reference(contract, key=key, models=(model,))) as base_url:
+        yield Target(base_url, contract.path, key, settings.headers, settings.query, canary=canary), model
+
+
+def given(settings: Settings, contract: Contract) -> Target:
+    """The target that the settings name."""
+    from conformance.send import Target
+
+    if not settings.model:
+        raise SettingsError("no model is named; give --model NAME, as the target calls it")
+    where = (settings.base_url, contract.path, settings.key, settings.headers, settings.query, settings.proxy_from_env)
+    try:
+        return Target(*where)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
+def recorded(settings: Settings) -> Path:
+    """Where the exchanges of a target are kept."""
+    return settings.folder / RECORDING
+
+
+def patience(settings: Settings) -> Patience:
+    """The time-outs that follow from the one that is set."""
+    from conformance.send import Patience
+
+    return Patience(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout))

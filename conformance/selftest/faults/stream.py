@@ -1,0 +1,86 @@
+"""The chunks of one stream do not belong together, or say too much."""
+
+from __future__ import annotations
+
+from conformance.reference.alterations import Call, Stage
+from conformance.selftest.edits import Json, choices, streaming
+from conformance.selftest.fault import fault
+
+
+@fault(Stage.REPLY, "chunks_share_one_id", only=streaming, imitates="Servers made a new id for each chunk.")
+def id_changes_with_each_chunk(documents: list[Json], call: Call) -> list[Json]:
+    """Each chunk has an id of its own."""
+    return [{**document, "id": f"{document['id']}-{place}"} for place, document in enumerate(documents)]
+
+
+@fault(Stage.REPLY, "chunks_share_one_id", only=lambda call: call.streamed and call.wish.n > 1)
+def id_differs_between_choices(documents: list[Json], call: Call) -> list[Json]:
+    """With n, each choice of a stream has an id of its own."""
+    for document in documents:
+        for choice in document["choices"][:1]:
+            document["id"] += f"-{choice['index']}"
+    return documents
+
+
+@fault(
+    Stage.REPLY,
+    "chunks_share_one_id",
+    needs=("stream_options",),
+    only=lambda call: call.streamed and call.wish.include_usage,
+)
+def id_of_the_usage_chunk_is_new(documents: list[Json], call: Call) -> list[Json]:
+    """The last chunk, which reports usage, has another id."""
+    return [*documents[:-1], {**documents[-1], "id": "cmpl-usage"}]
+
+
+@fault(Stage.REPLY, "chunks_share_one_model", only=streaming)
+def model_changes_within_a_stream(documents: list[Json], call: Call) -> list[Json]:
+    """Later chunks name another model."""
+    return [*documents[:1], *({**document, "model": "fallback-model"} for document in documents[1:])]
+
+
+@fault(
+    Stage.REPLY,
+    "deltas_are_not_cumulative",
+    also=(
+        "batch_is_singles",
+        "narrow_sampling_is_greedy",
+        "stop_that_never_matches",
+        "bias_forces",
+        "twin_text_agrees",
+        "stop_text_is_as_promised",
+        "tokens_join_to_text",
+        "json_is_valid",
+        "burst_does_not_mix",
+        "stop_cuts_earliest",
+        "no_partial_stop_leaks",
+        "echo_adds_only_the_prompt",
+        "longer_limit_extends",
+    ),
+    only=lambda call: call.streamed,
+    imitates="A server repeated the whole text so far in every chunk.",
+)
+def deltas_repeat_the_text_so_far(documents: list[Json], call: Call) -> list[Json]:
+    """Each chunk holds all of the text so far."""
+    told: dict[int, str] = {}
+    for choice in choices(documents):
+        told[choice["index"]] = choice["text"] = told.get(choice["index"], "") + choice["text"]
+    return documents
+
+
+@fault(Stage.REPLY, "chunk_has_choices", also=("chunk_field_conforms", "other_chunks_carry_null_usage"), only=streaming)
+def heartbeat_chunk_has_no_choices(documents: list[Json], call: Call) -> list[Json]:
+    """A chunk with neither choices nor usage keeps the connection busy."""
+    beat = {name: value for name, value in documents[0].items() if name not in {"choices", "usage"}}
+    return [beat, *documents]
+
+
+@fault(
+    Stage.REPLY,
+    "chunk_has_choices",
+    only=lambda call: call.streamed and not call.wish.include_usage,
+    imitates="A cloud's first chunk holds an empty list of choices and a filter's report.",
+)
+def first_chunk_has_an_empty_list(documents: list[Json], call: Call) -> list[Json]:
+    """The stream opens with a chunk whose list of choices is empty."""
+    return [{**documents[0], "choices": []}, *documents]

@@ -1,0 +1,178 @@
+"""Changes of good replies that know nothing of any check: which of them does nobody notice?
+
+Each is applied to every reply of a plain run in which its place occurs, at one occurrence a reply, as if the target did
+it always: at the first, the one in the middle or the last, which are three changes, for what begins a list, or ends it,
+is seen by other checks than what is within. Then the traffic is judged again, what is in doubt sent again included.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from conformance.judge import Traffic, judge_all
+from conformance.model import BROKEN, Ending, Verdict, Wave
+from conformance.model.exchange import Document, Exchange, Piece
+from conformance.run.confirm import repeats
+from conformance.selftest.json_mutations import CHANGES, Path, changed, differs, general, walk
+from conformance.selftest.mutation_testing import Ground
+
+DATA: Final = b"data: "
+WHICH: Final[Mapping[str, Callable[[int], int]]] = {
+    "first": lambda _: 0,
+    "middle": lambda number: number // 2,
+    "last": lambda number: number - 1,
+}
+
+
+@dataclass(frozen=True)
+class Mutator:
+    """A change at a place: of a JSON path on a channel, an event of a stream, a header of a channel.
+
+    `which`: at what occurrence of a reply, empty where none has several.
+    """
+
+    place: str
+    change: str
+    apply: Callable[[Exchange], Exchange]
+    which: str = ""
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, (self.place, self.change, self.which)))
+
+
+def channel(x: Exchange) -> str:
+    """What kind of reply this is; empty where it is none that can be changed."""
+    if x.ending is not Ending.COMPLETE or x.status is None:
+        return ""
+    if x.status >= 400:
+        return "error" if isinstance(x.json, dict) else ""
+    return "chunk" if x.streamed else "plain"
+
+
+def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
+    """All changes that these replies offer a place for, in a fixed order."""
+    most: dict[tuple[str, str], Counter[str]] = {}
+    headers: dict[tuple[str, str], None] = {}
+    for x in exchanges:
+        where = channel(x)
+        if where:
+            headers |= dict.fromkeys((where, name.lower()) for name, _ in x.headers)
+        for path, changes in _offered(x).items() if where else ():
+            most[where, path] = most.get((where, path), Counter()) | changes
+    for (where, told), changes in most.items():
+        for change, number in changes.items():
+            for which in tuple(WHICH) if number > 2 else ("first", "last") if number > 1 else ("",):
+                yield Mutator(f"{where} {told}", change, _json(where, told, change, which), which)
+    for place in ("first", "middle", "last", "done"):
+        yield from (Mutator(f"event {place}", change, _event(place, step)) for change, step in EVENTS.items())
+    for where, name in headers:
+        yield Mutator(f"header {where} {name}", "drop", _header(where, name, None))
+        yield Mutator(f"header {where} {name}", "change", _header(where, name, "text/x-other"))
+
+
+def _offered(x: Exchange) -> dict[str, Counter[str]]:
+    """The general paths of a reply, each with the changes it can bear and at how many places."""
+    found: dict[str, Counter[str]] = {}
+    for document in x.documents:
+        for path, _ in walk(document.value):
+            bears = [name for name in CHANGES if differs(document.value, path, name)]
+            found.setdefault(general(path), Counter()).update(bears)
+    return found
+
+
+def notice(where: Ground, mutator: Mutator) -> tuple[frozenset[str], bool]:
+    """The checks that fall because of it, and whether it changed anything."""
+    if where.plain is None:
+        raise ValueError("the ground has no plain run to change; take it from ground()")
+    exchanges = [mutator.apply(x) for x in where.plain.exchanges]
+    touched = any(a is not b for a, b in zip(exchanges, where.plain.exchanges, strict=True))
+    original = {x.case.id: x for x in exchanges}
+    waves = [Wave("recorded", where.plain.planned)]
+    verdicts: tuple[Verdict, ...] = ()
+    for _ in range(3):
+        planned = tuple(case for wave in waves for case in wave.cases)
+        verdicts = judge_all(where.contract, Traffic(exchanges, planned))
+        again = repeats(verdicts, waves, exchanges)
+        if not again:
+            break
+        waves += again
+        exchanges += [Exchange(case, original[case.repeats].attempts) for wave in again for case in wave.cases]
+    new = [one for one in verdicts if one.outcome in BROKEN and one.requirement.id not in where.plain.broken]
+    return frozenset(one.requirement.check for one in new), touched
+
+
+def _json(where: str, path: str, change: str, which: str) -> Callable[[Exchange], Exchange]:
+    def apply(x: Exchange) -> Exchange:
+        if channel(x) != where:
+            return x
+        places: list[tuple[Document, Path]] = [
+            (document, found)
+            for document in x.documents
+            for found, _ in walk(document.value)
+            if general(found) == path and differs(document.value, found, change)
+        ]
+        if not places:
+            return x
+        document, found = places[WHICH[which or "first"](len(places))]
+        content = json.dumps(changed(document.value, found, change), ensure_ascii=False, separators=(",", ":")).encode()
+        if where != "chunk":
+            return _with(x, content)
+        frames = _frames(x)
+        frames[document.number] = DATA + content
+        return _with(x, _joined(frames))
+
+    return apply
+
+
+def _exchanged(frames: list[bytes], at: int) -> list[bytes]:
+    return [*frames[: at - 1], frames[at], frames[at - 1], *frames[at + 1 :]]
+
+
+EVENTS: Final[Mapping[str, Callable[[list[bytes], int], list[bytes]]]] = {
+    "drop": lambda frames, at: [*frames[:at], *frames[at + 1 :]],
+    "repeat": lambda frames, at: [*frames[: at + 1], *frames[at:]],
+    "reorder": lambda frames, at: _exchanged(frames, max(at, 1)),
+    "split": lambda frames, at: [*frames[:at], frames[at][:9], DATA + frames[at][9:], *frames[at + 1 :]],
+    "corrupt": lambda frames, at: [*frames[:at], frames[at][:-1], *frames[at + 1 :]],
+}
+
+
+def _event(place: str, change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[Exchange], Exchange]:
+    def apply(x: Exchange) -> Exchange:
+        frames = _frames(x) if channel(x) == "chunk" else []
+        if len(frames) < 3:
+            return x
+        at = {"first": 0, "middle": (len(frames) - 1) // 2, "last": len(frames) - 2, "done": len(frames) - 1}[place]
+        return _with(x, _joined(change(frames, at)))
+
+    return apply
+
+
+def _header(where: str, name: str, value: str | None) -> Callable[[Exchange], Exchange]:
+    def apply(x: Exchange) -> Exchange:
+        if channel(x) != where or x.header(name) is None:
+            return x
+        kept = tuple(one for one in x.headers if one[0].lower() != name)
+        headers = kept if value is None else (*kept, (name, value))
+        return Exchange(x.case, (*x.attempts[:-1], replace(x.last, headers=headers)))
+
+    return apply
+
+
+def _frames(x: Exchange) -> list[bytes]:
+    """The events of a stream as the reference writes them: one line of data each."""
+    return [frame for frame in x.content.split(b"\n\n") if frame]
+
+
+def _joined(frames: Sequence[bytes]) -> bytes:
+    return b"".join(frame + b"\n\n" for frame in frames)
+
+
+def _with(x: Exchange, content: bytes) -> Exchange:
+    last = replace(x.last, pieces=(Piece(x.pieces[0].at if x.pieces else 0.0, content),))
+    return Exchange(x.case, (*x.attempts[:-1], last))

@@ -1,0 +1,211 @@
+"""Waves out, exchanges back: bounded concurrency, retries, pace and budget. Bodies are read for their usage only."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final
+
+from anyio.lowlevel import checkpoint
+
+from conformance.model import Ending, RequestCase, Validity, Wave
+from conformance.model.budget import Account, Cost, reported, worst_case
+from conformance.model.exchange import Attempt, Exchange
+from conformance.model.redaction import Redaction
+from conformance.model.request_view import Asked
+from conformance.send.rate_limits import RETRIED, Bucket, Pace, Patience, back_off, retry_after
+from conformance.send.target import Target
+from conformance.send.wire import Tried, Wire
+
+GONE_AFTER: Final = 8  # exchanges without a whole reply, one after the other
+TOO_MANY: Final = 429
+OVERLOADED_AFTER: Final = 16  # exchanges that were refused for load to the end, one after the other
+READ_FOR_USAGE: Final = 1024 * 1024  # parsing more would keep the loop from noticing what else arrives
+
+
+def _nobody(*told: object) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Who is told as things happen: before a case goes out, after each attempt, after the last one.
+
+    `planned` hears of each wave from whoever drives the plan.
+    """
+
+    started: Callable[[RequestCase], object] = _nobody
+    attempted: Callable[[RequestCase, Attempt, bool], object] = _nobody
+    finished: Callable[[Exchange], object] = _nobody
+    planned: Callable[[Wave], object] = _nobody
+
+
+PATIENT: Final = Patience()
+STEADY: Final = Pace()
+UNWATCHED: Final = Watcher()
+
+
+class Sender:
+    """Sends waves to one target, over one pool of connections and on one account."""
+
+    def __init__(
+        self,
+        target: Target,
+        account: Account,
+        *,
+        patience: Patience = PATIENT,
+        pace: Pace = STEADY,
+        seed: int = 0,
+        defaults: Mapping[str, Any] | None = None,
+        watcher: Watcher = UNWATCHED,
+    ) -> None:
+        self.unsent: dict[str, str] = {}
+        self._account = account
+        self._patience = patience
+        self._pace = pace
+        self._seed = seed
+        self._defaults = defaults or {}
+        self._watcher = watcher
+        self._redaction = Redaction(target.secrets)
+        self._wire = Wire(target, patience, pace.concurrency)
+        self._requests = Bucket(pace.requests_per_minute, time.monotonic)
+        self._tokens = Bucket(pace.tokens_per_minute, time.monotonic)
+        self._not_before = 0.0
+        self._in_flight = 0
+        self._unanswered = 0
+        self._overloaded = 0
+        self._silence = ""
+        self._landed = asyncio.Event()
+
+    async def __aenter__(self) -> Sender:
+        await checkpoint()  # loads what httpx would load with the first request, whose time is measured
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._wire.aclose()
+
+    async def send(self, wave: Wave) -> tuple[Exchange, ...]:
+        """The exchanges of a wave in its order; a case that the budget left out is missing and stands in `unsent`."""
+        lanes = min(1 if wave.serial else self._pace.concurrency, len(wave.cases))
+        numbered = list(enumerate(wave.cases))
+        at_once, waiting = numbered[: wave.burst], iter(numbered[wave.burst :])
+        made: dict[int, Exchange] = {}
+        if at_once:
+            await _wait(self._requests.take(len(at_once)))
+        async with asyncio.TaskGroup() as lanes_open:
+            for lane in range(max(lanes, len(at_once))):
+                own, others = at_once[lane : lane + 1], waiting if lane < lanes else ()
+                lanes_open.create_task(self._lane(itertools.chain(own, others), made, len(at_once)))
+        return tuple(made[place] for place in sorted(made))
+
+    async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:
+        for place, case in waiting:
+            exchange = await self._exchange(case, paced=place >= at_once)
+            if exchange is not None:
+                made[place] = exchange
+
+    async def _exchange(self, case: RequestCase, *, paced: bool) -> Exchange | None:
+        """All attempts at one case, or None where it was not sent or the run's time ended before the reply."""
+        cost = self._cost(case)
+        reason = self._silence or await self._room(cost)
+        if reason:
+            self.unsent[case.id] = reason
+            return None
+        self._account.promise(cost)
+        self._in_flight += 1
+        took = cost
+        try:
+            async with asyncio.timeout(self._account.seconds_left):
+                await _wait(self._tokens.take(cost.prompt + cost.completion))
+                exchange = Exchange(case, tuple([one async for one in self._attempts(case, paced=paced)]))
+            took = self._took(exchange, cost)
+        except TimeoutError:
+            self.unsent[case.id] = f"{self._account.refuses()}; it was in flight"
+            return None
+        finally:
+            self._in_flight -= 1
+            self._account.settle(cost, took)
+            self._landed.set()
+        self._tokens.give_back(max(0, cost.prompt + cost.completion - took.prompt - took.completion))
+        self._watcher.finished(exchange)
+        return exchange
+
+    async def _attempts(self, case: RequestCase, *, paced: bool) -> AsyncIterator[Attempt]:
+        dice = random.Random(f"{self._seed} {case.id}")  # noqa: S311 (jitter, and the same in each run)
+        for number in itertools.count(1):
+            await _wait(self._not_before - time.monotonic())
+            if paced or number > 1:
+                await _wait(self._requests.take(1))
+            self._watcher.started(case)
+            tried = await self._wire.attempt(case)
+            attempt = self._redaction.attempt(tried.attempt)
+            wait = self._before_next(tried, number, dice)
+            if wait is not None:
+                self._account.attempts += 1
+            self._watcher.attempted(case, attempt, wait is None)
+            yield attempt
+            if wait is None:
+                self._listen(attempt)
+                return
+            await _wait(wait)
+
+    def _before_next(self, tried: Tried, number: int, dice: random.Random) -> float | None:
+        """Seconds until the next attempt; None where there is to be none."""
+        attempt, patience = tried.attempt, self._patience
+        if not (tried.transient or attempt.status in RETRIED) or number > patience.retries or self._account.refuses():
+            return None
+        wait = back_off(patience, number, dice)
+        asked = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
+        if asked is not None:
+            wait = max(wait, asked)
+            # whoever else is waiting to send was told the same
+            self._not_before = max(self._not_before, time.monotonic() + min(asked, patience.longest_wait))
+        left = self._account.seconds_left
+        return None if wait > patience.longest_wait or (left is not None and wait >= left) else wait
+
+    def _listen(self, attempt: Attempt) -> None:
+        """Notice a target that is gone, so that the rest of the run does not wait for it case by case."""
+        gone = attempt.status is None or attempt.ending is Ending.TIMED_OUT
+        self._unanswered = self._unanswered + 1 if gone else 0
+        if self._unanswered >= GONE_AFTER:
+            self._silence = f"the target stopped answering ({self._unanswered} times running: {attempt.error})"
+        self._overloaded = self._overloaded + 1 if attempt.status == TOO_MANY else 0
+        if self._overloaded >= OVERLOADED_AFTER:
+            self._silence = f"the target is overloaded or the key's quota is spent ({self._overloaded} times HTTP 429)"
+
+    async def _room(self, cost: Cost) -> str:
+        """Wait while only requests in flight stand in the way; say why there is no room even without them."""
+        while self._account.refuses(cost):
+            reason = self._account.refuses(cost, in_flight=False)
+            if reason or not self._in_flight:
+                return reason or self._account.refuses(cost)
+            self._landed.clear()
+            await self._landed.wait()
+        return ""
+
+    def _cost(self, case: RequestCase) -> Cost:
+        """What is set aside. A request that must be refused costs nothing; hostile prompts are counted apart."""
+        if case.validity is Validity.INVALID:
+            return Cost()
+        cost = worst_case(Asked(case.body if isinstance(case.body, Mapping) else {}, self._defaults))
+        return Cost(0, cost.completion) if case.hostile else cost
+
+    def _took(self, exchange: Exchange, cost: Cost) -> Cost:
+        """What the target says it charged; where it does not say, nothing for a refusal, else the worst case."""
+        if not exchange.successful:
+            return Cost()
+        small = sum(len(piece.data) for piece in exchange.pieces) <= READ_FOR_USAGE
+        told = reported(exchange.usage) if small else None
+        return cost if told is None else Cost(0 if exchange.case.hostile else told.prompt, told.completion)
+
+
+async def _wait(seconds: float) -> None:
+    if seconds > 0:
+        await asyncio.sleep(seconds)

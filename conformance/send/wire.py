@@ -1,0 +1,174 @@
+"""One attempt on the wire: bytes out, bytes in with their times. The only place for httpx.
+
+httpx's transport layer is used without its client: no cookies, no redirects, no decoding, no credentials of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+import urllib.request
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from conformance.model import Ending, RequestCase
+from conformance.model.exchange import Attempt
+from conformance.send.rate_limits import Patience
+from conformance.send.response_reader import Reading, Shelf
+from conformance.send.target import Target
+
+
+class Tried(NamedTuple):
+    """An attempt, and whether the connection failed in a way that another attempt may mend."""
+
+    attempt: Attempt
+    transient: bool
+
+
+class Wire:
+    """A pool of connections to one target."""
+
+    def __init__(self, target: Target, patience: Patience, connections: int) -> None:
+        self._target = target
+        self._patience = patience
+        self._shelf = Shelf()
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=_verification(target),
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=connections, keepalive_expiry=15.0),
+            proxy=_proxy(target),
+        )
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    async def attempt(self, case: RequestCase) -> Tried:
+        """Send a case once. Whatever the target does ends here, in an attempt; only cancellation passes."""
+        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, self._shelf)
+        begun = time.perf_counter()
+        transient = False
+        try:
+            await self._read(case, reading, begun)
+        except TimeoutError:
+            reading.fail(Ending.TIMED_OUT, reading.overdue)
+        except httpx.ConnectTimeout:
+            reading.fail(Ending.TIMED_OUT, f"no connection within {self._patience.connect:g} s")
+            transient = True
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+            reading.fail(Ending.TRUNCATED, _told(error))
+            transient = reading.status is None and _may_pass(error)
+        return Tried(reading.attempt(_since(begun)), transient)
+
+    async def _read(self, case: RequestCase, reading: Reading, begun: float) -> None:
+        now = asyncio.get_running_loop().time
+        patience = self._patience
+        last = now() + patience.whole
+        head = min(patience.connect + patience.first_byte, patience.whole)
+        reading.overdue = f"no response head within {head:g} s"
+        async with asyncio.timeout(head) as limit:
+            response = await self._transport.handle_async_request(self._request(case))
+            try:
+                version = response.extensions.get("http_version", b"HTTP/1.1")
+                more = reading.head(response.status_code, response.headers.raw, version)
+                assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 (for the type checker)
+                async with aclosing(_steps(response.stream)) as steps:
+                    while more:
+                        due = now() + patience.idle
+                        reading.overdue = f"silent for {patience.idle:g} s"
+                        if due >= last:
+                            due, reading.overdue = last, f"not finished within {patience.whole:g} s"
+                        limit.reschedule(due)
+                        data = await anext(steps, b"")
+                        more = bool(data) and reading.feed(data, _since(begun))
+            finally:
+                await response.aclose()
+                await self._drop_leftovers()
+
+    async def _drop_leftovers(self) -> None:
+        """Close idle connections on which more came than was asked for: it would be taken for the next answer.
+
+        Bytes that wait in the socket make httpx do so itself; those that it has read already are only known inside.
+        """
+        for connection in tuple(getattr(getattr(self._transport, "_pool", None), "connections", ())):
+            protocol = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+            if protocol is not None and connection.is_idle() and protocol.trailing_data[0]:
+                await connection.aclose()
+
+    def _request(self, case: RequestCase) -> httpx.Request:
+        url = _url(self._target.url(case))
+        lines = [("host", url.netloc.decode("ascii")), *self._target.head(case)]
+        if case.content or case.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
+            lines.append(("content-length", str(len(case.content))))
+        raw = [(name.encode("latin-1"), _line(value)) for name, value in lines]
+        extensions = {"timeout": {"connect": self._patience.connect}}
+        return httpx.Request(case.method, url, headers=raw, content=case.content, extensions=extensions)
+
+
+@lru_cache(maxsize=64)
+def _url(text: str) -> httpx.URL:
+    return httpx.URL(text)
+
+
+async def _steps(stream: httpx.AsyncByteStream) -> AsyncGenerator[bytes, None]:
+    async for data in stream:
+        if data:
+            yield data
+
+
+def _since(begun: float) -> float:
+    return round(time.perf_counter() - begun, 6)
+
+
+def _line(value: str) -> bytes:
+    try:
+        return value.encode("latin-1")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+
+
+def _verification(target: Target) -> ssl.SSLContext:
+    if target.base_url.lower().startswith("https:"):
+        # certifi's roots, or those that SSL_CERT_FILE and SSL_CERT_DIR name: a company's own are kept there
+        return httpx.create_ssl_context(trust_env=True)
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _proxy(target: Target) -> str | None:
+    if not target.proxy_from_env or target.loopback:
+        return None
+    parts = urlsplit(target.base_url)
+    if urllib.request.proxy_bypass(parts.netloc):
+        return None
+    found = urllib.request.getproxies()
+    return found.get(parts.scheme) or found.get("all")
+
+
+def _root(error: BaseException) -> BaseException:
+    """The error that started it: layers below wrap it several times, in groups too."""
+    while True:
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+            continue
+        below = error.__cause__ or error.__context__
+        if below is None:
+            return error
+        error = below
+
+
+def _told(error: Exception) -> str:
+    root = _root(error)
+    said = str(root) or str(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether another attempt makes sense: not where we could not send it, nor for a certificate."""
+    if isinstance(error, ssl.SSLCertVerificationError) or isinstance(_root(error), ssl.SSLCertVerificationError):
+        return False
+    return isinstance(error, (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError, OSError))
