@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 from conformance.contract import providers
 from conformance.selftest.allowlist import Place, excuses, idle, reason
-from conformance.selftest.mutation_testing import ground
+from conformance.selftest.mutation_testing import baseline
 from conformance.selftest.scores import wire_table, write_wire
 from conformance.selftest.wire_mutations import mutators, notice
 
@@ -20,7 +20,7 @@ Found = tuple[str, str, str, frozenset[str]]
 
 
 def tried(provider: str) -> tuple[str, list[Found]]:
-    where = ground(provider, "gate")
+    where = baseline(provider, "gate")
     found = []
     for one in mutators(where.plain.exchanges if where.plain else ()):
         checks, changed = notice(where, one)

@@ -15,7 +15,7 @@ from conformance.contract import load, providers
 from conformance.model.budget import usual
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.in_process_run import rehearse
+from conformance.selftest.in_process_run import run_in_process
 
 MODEL = "reference"
 
@@ -43,7 +43,7 @@ def survivors(profile: str, provider: str) -> Iterator[tuple[str, bool]]:
         if fault.applies(contract):
             plan = planning.waves(contract, model=MODEL, profile=profile, has_key=True, drawn=drawn)
             bent = altered_reference(contract, key="key", faults=(fault,))
-            yield name, fault.check in rehearse(bent, plan, attempts=usual(profile).requests).checks
+            yield name, fault.check in run_in_process(bent, plan, attempts=usual(profile).requests).checks
 
 
 def main() -> None:

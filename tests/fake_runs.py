@@ -47,7 +47,7 @@ def stream(case: str = "scenario/3f9a1c", chunks: int = 6, text: str = " 4") -> 
     """A stream whose last chunk carries usage beside a choice, with arrival times that have a pause."""
     body = [ex.completion(ex.choice(f"{text}{place}", finish=None), usage=None) for place in range(chunks)]
     body.append(ex.completion(ex.choice("", finish="length"), usage=ex.usage(4, chunks)))
-    x = ex.stream(*body, asked={"stream_options": {"include_usage": True}, "max_tokens": chunks}, id=case)
+    x = ex.stream(*body, request={"stream_options": {"include_usage": True}, "max_tokens": chunks}, id=case)
     times = [0.110 + 0.021 * place + (0.3 if place > chunks // 2 else 0) for place in range(len(x.pieces))]
     pieces = tuple(Piece(at, piece.data) for at, piece in zip(times, x.pieces, strict=True))
     return Exchange(x.case, (replace(x.last, pieces=pieces, elapsed=times[-1] + 0.01),))
@@ -110,7 +110,7 @@ def failing() -> Run:
         ),
         verdict(Outcome.NOT_APPLICABLE, requirement("echo.prefix"), reason="no request that was sent asks for it"),
     ]
-    refusal = ex.error(asked={"temperature": 3}, id="invalid/77ab01", note="temperature above its maximum")
+    refusal = ex.error(request={"temperature": 3}, id="invalid/77ab01", note="temperature above its maximum")
     least = ex.plain(ex.completion(ex.choice()), {"stream": True}, id="shrink/5ma11e57", origin="shrink")
     return run(
         *rows,
@@ -125,7 +125,7 @@ def hostile() -> Run:
     x = ex.stream(
         ex.completion(ex.choice(HOSTILE, finish=None)),
         ex.completion(ex.choice(HOSTILE), usage=ex.usage()),
-        asked={"prompt": HOSTILE},
+        request={"prompt": HOSTILE},
         id="text/0bad00",
         headers={"x-hostile": HOSTILE.encode("utf-8", "replace").decode("latin-1")},
     )

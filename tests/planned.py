@@ -34,9 +34,9 @@ def obedient(case):
     """A reply as every contract allows it, with a text that never changes."""
     body = case.body if isinstance(case.body, dict) else {}
     if case.validity is Validity.INVALID:
-        return error(asked=case.content)
+        return error(request=case.content)
     whole = completion(choice(TEXT))
-    return stream(whole, asked=body) if body.get("stream") is True else plain(whole, case.content)
+    return stream(whole, request=body) if body.get("stream") is True else plain(whole, case.content)
 
 
 def refusing(turned_down):
@@ -44,12 +44,12 @@ def refusing(turned_down):
 
     def answer(case):
         body = case.body if isinstance(case.body, dict) else {}
-        return error(asked=case.content) if turned_down(body) else obedient(case)
+        return error(request=case.content) if turned_down(body) else obedient(case)
 
     return answer
 
 
-def journey(provider, answer=obedient, profile="gate", *, hears=bool, **more):
+def planner(provider, answer=obedient, profile="gate", *, hears=bool, **more):
     """The waves that a target with these answers is sent; `hears`: which exchanges come back."""
     bodies = drawn(provider, profile)
     found = planning.waves(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.judge.catalogue import Terms
+from conformance.judge.catalogue import CheckContext
 from conformance.judge.comparison import (
     compare,
     counted,
@@ -15,9 +15,9 @@ from conformance.judge.comparison import (
     weigh,
 )
 from conformance.judge.fixtures import choice, completion, contract, error, group, plain, stream, usage
-from conformance.model import Ending, Held, Unclear, Validity, Violation
+from conformance.model import Ending, Inconclusive, Satisfied, Validity, Violation
 
-TERMS = Terms(contract())
+TERMS = CheckContext(contract())
 COLD = {"temperature": 0}
 
 
@@ -25,19 +25,19 @@ def verdict(first, second):
     return weigh(list(first), list(second), "text", ("a", "b"))
 
 
-def reply(text=" 4", asked=COLD, **more):
-    return plain(completion(choice(text, **more)), asked)
+def reply(text=" 4", request=COLD, **more):
+    return plain(completion(choice(text, **more)), request)
 
 
 @pytest.mark.parametrize(("first", "second"), [("x", "x"), ("xxx", "xxx"), ("x", "xxxxx")])
 def test_what_is_the_same_in_every_reply_holds(first, second):
-    assert isinstance(verdict(first, second), Held)
+    assert isinstance(verdict(first, second), Satisfied)
 
 
 @pytest.mark.parametrize(("first", "second"), [("x", "y"), ("xx", "yy"), ("xxx", "yy"), ("xy", "yx"), ("xx", "xxxy")])
 def test_a_difference_that_was_seen_too_seldom_asks_for_more(first, second):
     found = verdict(first, second)
-    assert isinstance(found, Unclear)
+    assert isinstance(found, Inconclusive)
     assert found.repeat
 
 
@@ -54,7 +54,7 @@ def test_a_difference_that_always_comes_is_a_violation(first, second):
 )
 def test_a_target_that_varies_by_itself_is_not_accused(first, second):
     found = verdict(first, second)
-    assert isinstance(found, Unclear)
+    assert isinstance(found, Inconclusive)
     assert not found.repeat
     assert "not deterministic" in found.reason
 
@@ -80,7 +80,7 @@ def test_a_member_without_a_whole_reply_excuses_the_group_and_says_why(member, r
     pair = group("null", absent=reply(), null=member)
     assert reason in excuse(pair, "absent", "null").reason
     found = list(compare(pair, ("absent", "null"), texts, "text", TERMS))
-    assert [type(one) for one in found] == [Unclear]
+    assert [type(one) for one in found] == [Inconclusive]
     assert not found[0].repeat
 
 
@@ -96,15 +96,15 @@ def test_sampled_texts_may_differ_and_may_agree():
     asked = {"temperature": 1}
     differ = group("null", absent=[reply(" 4", asked)] * 3, null=[reply(" 5", asked)] * 3)
     agree = group("null", absent=reply(" 4", asked), null=reply(" 4", asked))
-    assert [type(one) for one in compare(differ, ("absent", "null"), texts, "text", TERMS)] == [Unclear]
-    assert [type(one) for one in compare(agree, ("absent", "null"), texts, "text", TERMS)] == [Held]
+    assert [type(one) for one in compare(differ, ("absent", "null"), texts, "text", TERMS)] == [Inconclusive]
+    assert [type(one) for one in compare(agree, ("absent", "null"), texts, "text", TERMS)] == [Satisfied]
     exact = compare(differ, ("absent", "null"), texts, "text", TERMS, exact=True)
     assert [type(one) for one in exact] == [Violation]
 
 
 def test_empty_texts_are_no_evidence_of_agreement():
     silent = group("null", absent=reply(""), null=reply(""))
-    assert [type(one) for one in compare(silent, ("absent", "null"), texts, "text", TERMS)] == [Unclear]
+    assert [type(one) for one in compare(silent, ("absent", "null"), texts, "text", TERMS)] == [Inconclusive]
 
 
 def test_choices_are_compared_one_by_one():
@@ -112,7 +112,7 @@ def test_choices_are_compared_one_by_one():
     other = plain(completion(choice(" 4"), choice(" 9", 1)), COLD)
     pair = group("null", absent=[one] * 3, null=[other] * 3)
     found = list(compare(pair, ("absent", "null"), texts, "text", TERMS))
-    assert [(type(one), one.at) for one in found] == [(Held, "choice 0"), (Violation, "choice 1")]
+    assert [(type(one), one.at) for one in found] == [(Satisfied, "choice 0"), (Violation, "choice 1")]
 
 
 def test_other_choices_are_a_violation_at_once():
@@ -122,8 +122,8 @@ def test_other_choices_are_a_violation_at_once():
 
 
 def test_a_character_that_the_limit_cut_may_be_dropped_or_replaced():
-    pair = group("twin", plain=reply("a\ufffd"), stream=stream(completion(choice("a")), asked=COLD))
-    assert [type(one) for one in compare(pair, ("plain", "stream"), texts, "text", TERMS)] == [Held]
+    pair = group("twin", plain=reply("a\ufffd"), stream=stream(completion(choice("a")), request=COLD))
+    assert [type(one) for one in compare(pair, ("plain", "stream"), texts, "text", TERMS)] == [Satisfied]
 
 
 def test_views_are_read_from_streams_and_bodies_alike():
@@ -142,4 +142,4 @@ def test_a_count_that_is_no_whole_number_is_no_count(value):
 def test_what_was_drawn_and_never_comes_twice_is_not_what_is_always_the_same():
     told = {"noun": "text", "roles": ("greedy", "narrow"), "drawn": True}
     assert isinstance(weigh("xxx", "yzw", **told), Violation)
-    assert isinstance(weigh("xxx", "yzy", **told), Unclear)
+    assert isinstance(weigh("xxx", "yzy", **told), Inconclusive)

@@ -82,8 +82,10 @@ def test_what_was_not_examined_is_never_called_whole(conformance, whole):
 
 
 def test_a_fault_is_certified_as_what_it_is_with_its_area(conformance, whole, tmp_path):
-    terms = load("madeup", whole.specs)
-    reference = altered_reference(terms, key=None, faults=(FAULTS["too_high_is_accepted_temperature"],), models=("m",))
+    context = load("madeup", whole.specs)
+    reference = altered_reference(
+        context, key=None, faults=(FAULTS["too_high_is_accepted_temperature"],), models=("m",)
+    )
     there = ("--specs", whole.specs[0])
     with serve(reference) as base_url:
         where = ("--base-url", base_url, "--model", "m", "--name", "faulty")
@@ -275,7 +277,7 @@ def test_settings_come_from_the_plan(whole):
 
 def test_what_another_version_judged_is_verified_or_that_version_named(case, monkeypatch):
     older = {"version": "0.0.9", "sha256": "a" * 64}
-    known = verify.Known(trusted(case.trust))
+    known = verify.VerifierKnowledge(trusted(case.trust))
     monkeypatch.setattr(examine, "build", lambda: older)
     monkeypatch.setattr(verify, "build", lambda: older)
     same = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
@@ -297,7 +299,9 @@ def test_what_another_version_judged_is_verified_or_that_version_named(case, mon
 def test_a_contract_that_has_changed_since_names_the_version(case):
     file = case.specs[0] / "madeup" / "contract.yaml"
     file.write_text(file.read_text("utf-8").replace("high: 1.5", "high: 1.6"), "utf-8")
-    found = verify.verify(case.certificate, case.bundle, verify.Known(trusted(case.trust)), today(), case.specs)
+    found = verify.verify(
+        case.certificate, case.bundle, verify.VerifierKnowledge(trusted(case.trust)), today(), case.specs
+    )
     assert found.faults == ()
     assert "the contract here is" in found.unexamined[0]
 
@@ -310,7 +314,7 @@ def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
             yield replace(wave, name=f"{wave.name}!")
 
     monkeypatch.setattr(examine.redraw.planning, "waves", otherwise)
-    known = verify.Known(trusted(case.trust))
+    known = verify.VerifierKnowledge(trusted(case.trust))
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert [one.code for one in found.faults] == ["PLAN_DEPARTED"], "the plan that is fixed can still be drawn here"
     monkeypatch.setattr(examine.redraw, "agrees", lambda *_: False)
@@ -374,8 +378,8 @@ def test_the_judge_says_of_what_was_refused_what_levels_listen_for():
     promise = Requirement(
         "logprobs.returned", "logprobs_are_returned", Level.MUST, Layer.CONTRACT, "They come.", Source("#/a")
     )
-    terms = ex.contract(requirements=(promise,))
-    found = judge(promise, Traffic([ex.error(asked={"logprobs": 1})]), terms)
+    context = ex.contract(requirements=(promise,))
+    found = judge(promise, Traffic([ex.error(request={"logprobs": 1})]), context)
     assert absent({"outcome": found.outcome.value, "reason": found.reason})
 
 
@@ -528,5 +532,7 @@ def test_a_reader_needs_no_network(whole, monkeypatch):
         raise AssertionError("a socket was asked for")
 
     monkeypatch.setattr(socket, "socket", refuse)
-    found = verify.verify(whole.certificate, whole.bundle, verify.Known(trusted(whole.trust)), today(), whole.specs)
+    found = verify.verify(
+        whole.certificate, whole.bundle, verify.VerifierKnowledge(trusted(whole.trust)), today(), whole.specs
+    )
     assert (found.faults, found.unexamined) == ((), ())

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from conformance.certificate import bundle, examine, trust
 from conformance.certificate.reasons import REASONS
 from conformance.certificate.statement import OURS, signed_for
-from conformance.certificate.verify import Known, Verified, verify
+from conformance.certificate.verify import Verified, VerifierKnowledge, verify
 from conformance.config.waivers import today
 from conformance.contract import load
 from conformance.recording import plan_lock as lock
@@ -45,7 +45,7 @@ def case(tmp_path) -> Case:
 
 def verified(case: Case, *, evidence: bool = True, day: date = TODAY, **known) -> Verified:
     known = {"trusted": trust.trusted(case.trust), **known}
-    found = verify(case.certificate, case.bundle if evidence else None, Known(**known), day, case.specs)
+    found = verify(case.certificate, case.bundle if evidence else None, VerifierKnowledge(**known), day, case.specs)
     NAMED.update(one.code for one in found.faults)
     assert all("\n" not in str(one) for one in found.faults)
     return found
@@ -92,7 +92,7 @@ def test_no_byte_of_the_certificate_can_be_changed_unseen(data, tmp_path_factory
     path = tmp_path_factory.getbasetemp() / "flipped.json"
     path.write_bytes(content[:place] + bytes([content[place] ^ other]) + content[place + 1 :])
     for trusted in (trust.trusted(whole.trust), None):
-        found = verify(path, None, Known(trusted), TODAY)
+        found = verify(path, None, VerifierKnowledge(trusted), TODAY)
         assert codes(found) & {"ENVELOPE_MALFORMED", "SIGNATURE_INVALID", "STATEMENT_UNKNOWN"}
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conformance.judge import Traffic, judge
-from conformance.judge.catalogue import Scope, Terms, load
+from conformance.judge.catalogue import CheckContext, Scope, load
 from conformance.judge.fixtures import (
     case,
     choice,
@@ -45,7 +45,7 @@ ALL = pytest.mark.parametrize("check", CATALOGUE.values(), ids=CATALOGUE)
 
 
 def findings(check, example):
-    return list(check.function(example.subject, Terms(CONTRACT, example.params)))
+    return list(check.function(example.subject, CheckContext(CONTRACT, example.params)))
 
 
 @ALL
@@ -275,10 +275,10 @@ CALM = settings(
 def test_no_check_raises_whatever_one_exchange_holds(x):
     for check in PER_EXCHANGE:
         for params in params_of(check):
-            list(check.function(x, Terms(CONTRACT, params)))
-        if check.due is not None:
-            terms = Terms(CONTRACT, params_of(check)[0])
-            check.due(terms.asked(x), terms)
+            list(check.function(x, CheckContext(CONTRACT, params)))
+        if check.expected_when is not None:
+            context = CheckContext(CONTRACT, params_of(check)[0])
+            check.expected_when(context.request(x), context)
 
 
 @CALM
@@ -291,7 +291,7 @@ def test_no_check_raises_whatever_a_group_holds(xs, data):
         for key in keys_of(check):
             group = Group(check.group, key, members)
             for params in params_of(check):
-                list(check.function(group, Terms(CONTRACT, params)))
+                list(check.function(group, CheckContext(CONTRACT, params)))
 
 
 @CALM
@@ -303,8 +303,8 @@ def test_findings_do_not_depend_on_how_the_bytes_were_split(x, cuts):
     split = replace(x, attempts=(replace(x.last, pieces=pieces),))
     for check in PER_EXCHANGE:
         if check.area != "timing":
-            terms = Terms(CONTRACT, params_of(check)[0])
-            assert list(check.function(x, terms)) == list(check.function(split, terms)), check.name
+            context = CheckContext(CONTRACT, params_of(check)[0])
+            assert list(check.function(x, context)) == list(check.function(split, context)), check.name
 
 
 def test_an_exchange_is_judged_by_all_checks_in_about_a_millisecond():
@@ -317,7 +317,7 @@ def test_an_exchange_is_judged_by_all_checks_in_about_a_millisecond():
             *chunks,
             completion(choice("")),
             completion(usage=usage()),
-            asked={"stream_options": {"include_usage": True}},
+            request={"stream_options": {"include_usage": True}},
         ),
         *[plain(completion(choice(logprobs=logprobs([" 4", ",", " 5"])), usage=usage()), {"logprobs": 1})] * 3,
         error(),

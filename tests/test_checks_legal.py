@@ -6,9 +6,9 @@ from functools import cache
 from conformance.contract import load as contract_of
 from conformance.contract import providers
 from conformance.judge import Traffic, judge
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.fixtures import CREATED, case, choice, completion, contract, group, logprobs, plain, usage
-from conformance.model import Held, Observation, Outcome, Unclear, Violation
+from conformance.model import Inconclusive, Observation, Outcome, Satisfied, Violation
 from conformance.reference.core import Reference
 from conformance.selftest.in_process import exchange
 
@@ -16,7 +16,7 @@ of = cache(contract_of)
 
 
 def found(name, subject, **params):
-    return list(load()[name].function(subject, Terms(contract(), params)))
+    return list(load()[name].function(subject, CheckContext(contract(), params)))
 
 
 def kinds(name, subject, **params):
@@ -71,11 +71,11 @@ class TestDrawsThatAreAllAlike:
         return group("vary", draw=[reply] * 6)
 
     def test_a_model_may_be_sure_how_a_row_of_numbers_goes_on(self):
-        assert kinds("sampling_varies", self.draws(", five, six", temperature=1)) == [Unclear]
-        assert kinds("sampling_varies", self.draws(", five, six", score=-0.2, temperature=1)) == [Unclear]
+        assert kinds("sampling_varies", self.draws(", five, six", temperature=1)) == [Inconclusive]
+        assert kinds("sampling_varies", self.draws(", five, six", score=-0.2, temperature=1)) == [Inconclusive]
 
     def test_a_model_may_repeat_its_prompt(self):
-        assert kinds("sampling_varies", self.draws("One, two", temperature=2)) == [Unclear]
+        assert kinds("sampling_varies", self.draws("One, two", temperature=2)) == [Inconclusive]
 
     def test_the_same_unlikely_text_each_time_is_no_chance(self):
         assert kinds("sampling_varies", self.draws(", five, six", score=-4.0, temperature=1)) == [Violation]
@@ -83,7 +83,7 @@ class TestDrawsThatAreAllAlike:
 
     def test_texts_that_differ_are_what_is_asked_for(self):
         replies = [*self.draws(" a b c").all("draw"), *self.draws(" a b d").all("draw")]
-        assert kinds("sampling_varies", group("vary", draw=replies)) == [Held]
+        assert kinds("sampling_varies", group("vary", draw=replies)) == [Satisfied]
 
 
 CHAT = {"content": [{"token": " 4,", "logprob": -0.1}, {"token": " 5", "logprob": -0.2}], "refusal": None}
@@ -125,21 +125,21 @@ class TestReasoning:
             seen = completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"]), **more), usage=usage(4, 9))
             x = plain(seen, {"logprobs": 1, "max_tokens": 9})
             assert kinds("length_means_the_limit", x) == [Observation]
-            assert kinds("logprobs_count_the_tokens", x) == [Unclear]
+            assert kinds("logprobs_count_the_tokens", x) == [Inconclusive]
 
     def test_reasoning_may_be_counted_and_never_shown(self):
         def reply(counted, **more):
             seen = completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"]), **more), usage=usage(4, counted))
             return plain(seen, {"logprobs": 1, "max_tokens": 9})
 
-        assert kinds("length_means_the_limit", reply(9, reasoning=None)) == [Held]
+        assert kinds("length_means_the_limit", reply(9, reasoning=None)) == [Satisfied]
         assert kinds("length_means_the_limit", reply(5, reasoning=None)) == [Violation]
-        assert kinds("logprobs_count_the_tokens", reply(9, reasoning=None)) == [Unclear]
+        assert kinds("logprobs_count_the_tokens", reply(9, reasoning=None)) == [Inconclusive]
         assert kinds("logprobs_count_the_tokens", reply(9)) == [Violation]
         assert kinds("logprobs_count_the_tokens", reply(1, reasoning=None)) == [Violation]
 
     def test_usage_may_be_all_that_tells_of_reasoning(self):
-        for tokens, kind in ((6, Unclear), (0, Violation), (None, Violation)):
+        for tokens, kind in ((6, Inconclusive), (0, Violation), (None, Violation)):
             told = usage(4, 9, completion_tokens_details={"reasoning_tokens": tokens})
             x = plain(completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"])), usage=told), {"logprobs": 1})
             assert kinds("logprobs_count_the_tokens", x) == [kind]
@@ -149,12 +149,12 @@ class TestReasoning:
         asked = {"prompt": [7, 8], "echo": True, "logprobs": 1, "max_tokens": 3}
         assert kinds("logprobs_cover_echo", plain(completion(choice("ab", logprobs=lists)), asked)) == [Violation]
         hidden = plain(completion(choice("ab", logprobs=lists, reasoning="Well")), asked)
-        assert kinds("logprobs_cover_echo", hidden) == [Held]
+        assert kinds("logprobs_cover_echo", hidden) == [Satisfied]
 
     def test_one_forced_token_that_is_left_shows_nothing(self):
         asked = {"temperature": 0, "logit_bias": {"11": 100}}
         x = plain(completion(choice(" is", reasoning=" is is is"), usage=usage(4, 4)), asked)
-        assert kinds("bias_forces", group("force", "11", **{"with": x})) == [Unclear]
+        assert kinds("bias_forces", group("force", "11", **{"with": x})) == [Inconclusive]
 
 
 class TestTheTokenThatStops:
@@ -164,14 +164,14 @@ class TestTheTokenThatStops:
 
     def test_the_token_that_completes_a_stop_sequence_may_go_on(self):
         for tokens in ((" x.y", "e to"), (" th", "ese"), (" on", "e of a hundred words")):
-            assert kinds("stop_text_is_as_promised", self.reply(*tokens), text="included") == [Held]
+            assert kinds("stop_text_is_as_promised", self.reply(*tokens), text="included") == [Satisfied]
 
     def test_a_token_behind_it_is_too_many(self):
         for tokens in ((" th", "e", "s"), (" on", "e", " of"), (" on", "e of", ".")):
             assert kinds("stop_text_is_as_promised", self.reply(*tokens), text="included") == [Violation]
 
     def test_without_tokens_a_piece_of_a_word_may_belong_to_it(self):
-        told = {"ese": Held, "e to": Unclear, "e to be or not": Violation, "e" + "s" * 20: Violation}
+        told = {"ese": Satisfied, "e to": Inconclusive, "e to be or not": Violation, "e" + "s" * 20: Violation}
         for rest, kind in told.items():
             assert kinds("stop_text_is_as_promised", self.reply(" th", rest, scored=False), text="either") == [kind]
         assert kinds("stop_text_is_as_promised", self.reply(" th", "ese", scored=False, finish="length")) == [Violation]
@@ -186,7 +186,7 @@ class TestTheClock:
 
     def test_a_clock_may_run_ahead_and_a_time_zone_may_not(self):
         for away in (-1700, 0, 75, 1700):
-            assert kinds("created_agrees_with_the_clock", self.reply(away)) == [Held]
+            assert kinds("created_agrees_with_the_clock", self.reply(away)) == [Satisfied]
         for away in (8 * 3600, -5 * 3600, 1801 + 45 * 60):
             assert kinds("created_agrees_with_the_clock", self.reply(away)) == [Violation]
 
@@ -200,4 +200,4 @@ class TestTheClock:
 
     def test_the_reference_says_what_time_it_is(self):
         of_reference = exchange(Reference(of("openai")), case({"model": "reference", "stream": True}))
-        assert kinds("created_agrees_with_the_clock", of_reference) == [Held]
+        assert kinds("created_agrees_with_the_clock", of_reference) == [Satisfied]

@@ -4,19 +4,19 @@ import pytest
 
 from conformance.contract import load as contract_of
 from conformance.contract import providers
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.fixtures import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
 from conformance.judge.verdicts import Traffic, judge, serves
 from conformance.model import (
-    Held,
+    Inconclusive,
     Layer,
     Level,
     Membership,
     Observation,
     Outcome,
     Requirement,
+    Satisfied,
     Source,
-    Unclear,
     Violation,
 )
 from conformance.model.exchange import Group
@@ -27,7 +27,7 @@ CAT = "\U0001f431"
 
 
 def found(check, subject, under=None, **params):
-    return list(CHECKS[check].function(subject, Terms(under or contract(), params)))
+    return list(CHECKS[check].function(subject, CheckContext(under or contract(), params)))
 
 
 def breaks(check, subject, **params):
@@ -36,23 +36,23 @@ def breaks(check, subject, **params):
 
 def holds(check, subject, **params):
     listed = found(check, subject, **params)
-    return bool(listed) and all(isinstance(one, Held) for one in listed)
+    return bool(listed) and all(isinstance(one, Satisfied) for one in listed)
 
 
 def doubts(check, subject, **params):
-    listed = [one for one in found(check, subject, **params) if not isinstance(one, Held)]
-    return bool(listed) and all(isinstance(one, Unclear) for one in listed)
+    listed = [one for one in found(check, subject, **params) if not isinstance(one, Satisfied)]
+    return bool(listed) and all(isinstance(one, Inconclusive) for one in listed)
 
 
 def pair(kind, first, second, times=3, key="example"):
     return Group(kind, key, {"plain": (first,) * times, "stream": (second,) * times})
 
 
-def scored(tokens, text=None, asked=None, *, finish="length", start=0, counts=None, **lists):
+def scored(tokens, text=None, request=None, *, finish="length", start=0, counts=None, **lists):
     """A reply whose log probabilities have these tokens."""
     whole = {**logprobs(tokens, start=start), **lists}
     body = completion(choice("".join(tokens) if text is None else text, finish=finish, logprobs=whole))
-    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(asked or {})})
+    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(request or {})})
 
 
 class TestTwins:
@@ -60,7 +60,7 @@ class TestTwins:
         chunks = [completion(choice(text, finish=None)) for text in texts[:-1]]
         last = completion(choice(texts[-1], finish=finish))
         whole = plain(completion(choice(first, finish=finish)), COLD)
-        return pair("twin", whole, stream(*chunks, last, asked=COLD), times)
+        return pair("twin", whole, stream(*chunks, last, request=COLD), times)
 
     def test_text_held_back_and_sent_late_is_the_same_text(self):
         assert holds("twin_text_agrees", self.twin(" 4, 5", "", "", " 4, 5", ""))
@@ -74,25 +74,25 @@ class TestTwins:
 
     def test_a_chunk_that_is_lost_now_and_then_is_seen_beside_plain_replies_that_agree(self):
         whole = plain(completion(choice(" 4, 5, 6")), COLD)
-        good, bad = (stream(completion(choice(text)), asked=COLD) for text in (" 4, 5, 6", " 4, 6"))
+        good, bad = (stream(completion(choice(text)), request=COLD) for text in (" 4, 5, 6", " 4, 6"))
         listed = found("twin_text_agrees", Group("twin", "x", {"plain": (whole,) * 3, "stream": (good, bad, good)}))
         assert [one.flaky for one in listed if isinstance(one, Violation)] == [True]
 
     def test_other_words_now_and_then_are_no_violation(self):
         whole = plain(completion(choice(" 4, 5, 6")), COLD)
-        replies = tuple(stream(completion(choice(text)), asked=COLD) for text in (" 4, 5, 6", " 4, 5, 7", " 4, 5, 6"))
+        replies = tuple(stream(completion(choice(text)), request=COLD) for text in (" 4, 5, 6", " 4, 5, 7", " 4, 5, 6"))
         assert doubts("twin_text_agrees", Group("twin", "x", {"plain": (whole,) * 3, "stream": replies}))
 
     def test_one_completion_token_whatever_was_streamed_is_seen(self):
         whole = plain(completion(choice(), usage=usage(4, 4)), COLD)
-        short = stream(completion(choice()), completion(usage=usage(4, 1)), asked=COLD)
+        short = stream(completion(choice()), completion(usage=usage(4, 1)), request=COLD)
         assert doubts("twin_usage_agrees", pair("twin", whole, short, 1))
         assert breaks("twin_usage_agrees", pair("twin", whole, short, 3))
 
     def test_log_probabilities_missing_from_the_stream_are_seen(self):
         asked = {**COLD, "logprobs": 1}
         whole = plain(completion(choice(" 4", logprobs=logprobs([" 4"]))), asked)
-        assert breaks("twin_logprobs_agree", pair("twin", whole, stream(completion(choice(" 4")), asked=asked)))
+        assert breaks("twin_logprobs_agree", pair("twin", whole, stream(completion(choice(" 4")), request=asked)))
 
     def test_halves_of_a_character_are_seen_at_once(self):
         assert breaks("no_replacement_characters", self.twin(f"a {CAT}!", "a \ufffd", "\ufffd!", times=1))
@@ -126,7 +126,7 @@ class TestEffects:
             return plain(completion(choice(text), usage=usage(4, 3)), {**COLD, "logit_bias": bias})
 
         both = reply(" is is is", **{"1": 100, "2": 100})
-        for text, verdict in ((" was was was", Held), (" is was is", Violation), (" is is is", Unclear)):
+        for text, verdict in ((" was was was", Satisfied), (" is was is", Violation), (" is is is", Inconclusive)):
             banned = Group("ban", "1", {"forced": (both,), "with": (reply(text, **{"1": -100, "2": 100}),)})
             assert [type(one) for one in found("bias_bans", banned)] == [verdict]
 
@@ -155,14 +155,14 @@ class TestEffects:
 
     def test_listed_after_the_filter_the_alternatives_show_nothing_of_it(self):
         renormalised = scored(
-            ["a"], asked={"logprobs": 2, "top_p": 0.5}, token_logprobs=[-0.9], top_logprobs=[{"b": -0.522, "a": -0.9}]
+            ["a"], request={"logprobs": 2, "top_p": 0.5}, token_logprobs=[-0.9], top_logprobs=[{"b": -0.522, "a": -0.9}]
         )
         assert not breaks("filter_bounds_the_choice", renormalised, parameter="top_p")
 
     def test_a_filter_is_not_judged_at_another_temperature_or_with_a_penalty(self):
         for more in ({"temperature": 0.5}, {"logit_bias": {"1": 5}}, {"presence_penalty": 1}):
             asked = {"logprobs": 2, "top_p": 0.1, **more}
-            x = scored(["a"], asked=asked, token_logprobs=[-3.0], top_logprobs=[{"b": -0.1, "a": -3}])
+            x = scored(["a"], request=asked, token_logprobs=[-3.0], top_logprobs=[{"b": -0.1, "a": -3}])
             assert not found("filter_bounds_the_choice", x, parameter="top_p")
 
 
@@ -303,20 +303,20 @@ class TestOwing:
         return case({**COLD, **asked}, id=f"{kind}/{role}", groups=(Membership(kind, key, role),))
 
     def test_only_twins_with_log_probabilities_owe_equal_ones(self):
-        row, terms = self.row("twin_logprobs_agree"), Terms(contract())
-        assert serves(row, self.grouped({"logprobs": 1}, "twin", "a", "plain"), terms)
-        assert not serves(row, self.grouped({}, "twin", "a", "plain"), terms)
+        row, context = self.row("twin_logprobs_agree"), CheckContext(contract())
+        assert serves(row, self.grouped({"logprobs": 1}, "twin", "a", "plain"), context)
+        assert not serves(row, self.grouped({}, "twin", "a", "plain"), context)
 
     def test_a_row_about_one_parameter_is_owed_by_its_own_groups(self):
-        row, terms = self.row("parameter_spreads_texts", parameter="top_p"), Terms(contract())
-        assert serves(row, self.grouped({}, "arms", "top_p", "low"), terms)
-        assert not serves(row, self.grouped({}, "arms", "temperature", "low"), terms)
+        row, context = self.row("parameter_spreads_texts", parameter="top_p"), CheckContext(contract())
+        assert serves(row, self.grouped({}, "arms", "top_p", "low"), context)
+        assert not serves(row, self.grouped({}, "arms", "temperature", "low"), context)
 
     def test_texts_in_ascii_give_no_occasion_for_broken_characters(self):
         body = completion(choice(" 4"))
         replies = [
             plain(body, COLD, groups=(Membership("twin", "a", "plain"),), id="a"),
-            stream(body, asked=COLD, groups=(Membership("twin", "a", "stream"),), id="b"),
+            stream(body, request=COLD, groups=(Membership("twin", "a", "stream"),), id="b"),
         ]
         verdict = judge(self.row("no_replacement_characters"), Traffic(replies), contract())
         assert verdict.outcome is Outcome.NOT_APPLICABLE

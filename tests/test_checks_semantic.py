@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.checks.best_of import beaten
 from conformance.judge.fixtures import (
     choice,
@@ -16,7 +16,7 @@ from conformance.judge.fixtures import (
     stream,
     usage,
 )
-from conformance.model import Held, Layer, Level, Requirement, Source, Unclear, Violation
+from conformance.model import Inconclusive, Layer, Level, Requirement, Satisfied, Source, Violation
 from conformance.model.exchange import Group
 
 CHECKS = load()
@@ -26,7 +26,7 @@ CAT = "\U0001f431"
 
 
 def found(check, subject, under=None, **params):
-    return list(CHECKS[check].function(subject, Terms(under or contract(), params)))
+    return list(CHECKS[check].function(subject, CheckContext(under or contract(), params)))
 
 
 def breaks(check, subject, **params):
@@ -35,23 +35,23 @@ def breaks(check, subject, **params):
 
 def holds(check, subject, **params):
     listed = found(check, subject, **params)
-    return bool(listed) and all(isinstance(one, Held) for one in listed)
+    return bool(listed) and all(isinstance(one, Satisfied) for one in listed)
 
 
 def doubts(check, subject, **params):
-    listed = [one for one in found(check, subject, **params) if not isinstance(one, Held)]
-    return bool(listed) and all(isinstance(one, Unclear) for one in listed)
+    listed = [one for one in found(check, subject, **params) if not isinstance(one, Satisfied)]
+    return bool(listed) and all(isinstance(one, Inconclusive) for one in listed)
 
 
 def pair(kind, first, second, times=3, key="example"):
     return Group(kind, key, {"without": (first,) * times, "with": (second,) * times})
 
 
-def scored(tokens, text=None, asked=None, *, finish="length", start=0, counts=None, **lists):
+def scored(tokens, text=None, request=None, *, finish="length", start=0, counts=None, **lists):
     """A reply whose log probabilities have these tokens."""
     whole = {**logprobs(tokens, start=start), **lists}
     body = completion(choice("".join(tokens) if text is None else text, finish=finish, logprobs=whole))
-    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(asked or {})})
+    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(request or {})})
 
 
 class TestLogprobs:
@@ -71,23 +71,23 @@ class TestLogprobs:
     def test_a_finish_chunk_with_empty_lists_and_chunks_without_any_are_fine(self):
         parts = [choice(" 4", finish=None, logprobs=logprobs([" 4"])), choice("", finish=None)]
         empty = choice("", logprobs=logprobs([]))
-        x = stream(*map(completion, [*parts, empty]), asked={"logprobs": 1})
+        x = stream(*map(completion, [*parts, empty]), request={"logprobs": 1})
         for check in ("logprobs_are_returned", "logprob_lists_are_parallel", "tokens_join_to_text"):
             assert holds(check, x), check
 
     def test_zero_alternatives_may_be_null_empty_or_the_sampled_token(self):
         for tops in ([None], [{}], [{" 4": -0.25}], []):
-            x = scored([" 4"], asked={"logprobs": 0}, top_logprobs=tops)
+            x = scored([" 4"], request={"logprobs": 0}, top_logprobs=tops)
             assert holds("zero_logprobs_means_sampled_only", x)
             assert holds("logprob_lists_are_parallel", x)
 
     def test_n_and_n_plus_one_alternatives_are_fine_and_more_or_none_are_not(self):
         def broken(size):
             tops = logprobs(["a", "b"], top=size)["top_logprobs"]
-            return breaks("top_logprobs_have_n", scored(["a", "b"], asked={"logprobs": 2}, top_logprobs=tops))
+            return breaks("top_logprobs_have_n", scored(["a", "b"], request={"logprobs": 2}, top_logprobs=tops))
 
         assert [broken(size) for size in (1, 2, 3, 4)] == [True, False, False, True]
-        assert breaks("top_logprobs_have_n", scored(["a"], asked={"logprobs": 2}, top_logprobs=[None]))
+        assert breaks("top_logprobs_have_n", scored(["a"], request={"logprobs": 2}, top_logprobs=[None]))
 
     def test_spellings_that_fall_together_leave_fewer_alternatives(self):
         tops = [{"\ufffd": -0.3, "a": -1.0}, {"\ufffd": -0.2}]
@@ -95,19 +95,19 @@ class TestLogprobs:
 
     def test_filters_and_formats_may_leave_fewer_alternatives(self):
         for asked in ({"top_k": 1}, {"response_format": {"type": "json_object"}}, {"logit_bias": {"1": 100}}):
-            assert holds("top_logprobs_have_n", scored(["a"], asked={"logprobs": 3, **asked}))
+            assert holds("top_logprobs_have_n", scored(["a"], request={"logprobs": 3, **asked}))
 
     @pytest.mark.parametrize("first", [None, {}])
     def test_the_first_echoed_token_may_have_no_rivals(self, first):
         asked = {"logprobs": 1, "echo": True, "prompt": "a"}
-        assert holds("top_logprobs_have_n", scored(["a", "b"], asked=asked, top_logprobs=[first, {"b": -0.25}]))
+        assert holds("top_logprobs_have_n", scored(["a", "b"], request=asked, top_logprobs=[first, {"b": -0.25}]))
 
     def test_the_first_echoed_token_may_have_null_a_number_or_zero(self):
         for first in (None, 0, -1.5):
-            x = scored(["1", ", 2"], asked={"echo": True, "prompt": "1"}, token_logprobs=[first, -1.0])
+            x = scored(["1", ", 2"], request={"echo": True, "prompt": "1"}, token_logprobs=[first, -1.0])
             assert holds("first_echo_logprob_is_null_or_number", x)
             assert holds("logprobs_are_finite", x)
-        strange = scored(["1", ", 2"], asked={"echo": True, "prompt": "1"}, token_logprobs=["-inf", -1.0])
+        strange = scored(["1", ", 2"], request={"echo": True, "prompt": "1"}, token_logprobs=["-inf", -1.0])
         assert breaks("first_echo_logprob_is_null_or_number", strange)
 
     def test_null_and_infinity_elsewhere_are_no_log_probabilities(self):
@@ -123,28 +123,28 @@ class TestLogprobs:
         short = scored(["a"] * 7, token_logprobs=[0.0] * 7, top_logprobs=tops[1:])
         assert not found("logprobs_are_not_all_zero", short)
         asked = {"logit_bias": {"1": 100}}
-        forced = scored(["a"] * 8, asked=asked, token_logprobs=[0.0] * 8, top_logprobs=tops)
+        forced = scored(["a"] * 8, request=asked, token_logprobs=[0.0] * 8, top_logprobs=tops)
         assert not found("logprobs_are_not_all_zero", forced)
 
     def test_temperature_zero_may_take_either_of_two_equals(self):
         asked = {**COLD, "logprobs": 2}
-        tied = scored(["a"], asked=asked, token_logprobs=[-0.8], top_logprobs=[{"b": -0.7, "a": -0.8}])
-        passed = scored(["a"], asked=asked, token_logprobs=[-2.0], top_logprobs=[{"b": -0.2, "a": -2}])
-        near = scored(["a"], asked=asked, token_logprobs=[-1.4], top_logprobs=[{"b": -1.0, "a": -1.4}])
+        tied = scored(["a"], request=asked, token_logprobs=[-0.8], top_logprobs=[{"b": -0.7, "a": -0.8}])
+        passed = scored(["a"], request=asked, token_logprobs=[-2.0], top_logprobs=[{"b": -0.2, "a": -2}])
+        near = scored(["a"], request=asked, token_logprobs=[-1.4], top_logprobs=[{"b": -1.0, "a": -1.4}])
         assert holds("top_logprobs_are_plausible", tied)
         assert holds("top_logprobs_are_plausible", near)
         assert breaks("top_logprobs_are_plausible", passed)
 
     def test_next_to_temperature_zero_chance_may_take_the_second_by_scores_after_temperature(self):
         asked = {"temperature": 0.01, "logprobs": 2}
-        second = scored(["a"], asked=asked, token_logprobs=[-2.4], top_logprobs=[{"b": -0.1, "a": -2.4}])
-        last = scored(["a"], asked=asked, token_logprobs=[-15], top_logprobs=[{"b": -0.1, "a": -15}])
+        second = scored(["a"], request=asked, token_logprobs=[-2.4], top_logprobs=[{"b": -0.1, "a": -2.4}])
+        last = scored(["a"], request=asked, token_logprobs=[-15], top_logprobs=[{"b": -0.1, "a": -15}])
         assert holds("top_logprobs_are_plausible", second)
         assert breaks("top_logprobs_are_plausible", last)
 
     def test_an_echoed_prompt_need_not_be_the_likeliest_text(self):
         asked = {**COLD, "logprobs": 2, "echo": True, "prompt": "a"}
-        x = scored(["a"], asked=asked, token_logprobs=[-9], top_logprobs=[{"b": -0.2}])
+        x = scored(["a"], request=asked, token_logprobs=[-9], top_logprobs=[{"b": -0.2}])
         assert holds("top_logprobs_are_plausible", x)
 
 
@@ -167,12 +167,12 @@ class TestTokensAndText:
 
     def test_an_echo_of_token_ids_is_told_by_the_number_of_tokens(self):
         asked = {"echo": True, "prompt": [7, 8, 9], "max_tokens": 1}
-        assert holds("logprobs_cover_echo", scored(["a", "b", "c", "d"], asked=asked))
-        assert breaks("logprobs_cover_echo", scored(["d"], "abcd", asked=asked))
+        assert holds("logprobs_cover_echo", scored(["a", "b", "c", "d"], request=asked))
+        assert breaks("logprobs_cover_echo", scored(["d"], "abcd", request=asked))
 
     @pytest.mark.parametrize("start", [0, len(PROMPT)])
     def test_offsets_may_count_from_the_prompt_or_from_the_text(self, start):
-        assert holds("text_offsets_follow_tokens", scored([" 4", ","], asked={"prompt": PROMPT}, start=start))
+        assert holds("text_offsets_follow_tokens", scored([" 4", ","], request={"prompt": PROMPT}, start=start))
 
     def test_offsets_that_stand_still_jump_back_or_begin_anywhere_are_wrong(self):
         for offsets in ([-1, -1, -1], [0, 0, 0], [0, 2, 1], [3, 5, 6]):
@@ -182,11 +182,11 @@ class TestTokensAndText:
         first = choice("1,", finish=None, logprobs=logprobs(["1", ","]))
         second = choice(" 2", logprobs=logprobs([" 2"], start=0))
         asked = {"logprobs": 1, "echo": True, "prompt": "1,"}
-        assert breaks("text_offsets_follow_tokens", stream(completion(first), completion(second), asked=asked))
+        assert breaks("text_offsets_follow_tokens", stream(completion(first), completion(second), request=asked))
 
     def test_a_part_of_a_stream_may_leave_out_the_offsets(self):
         first, second = choice(" 4", finish=None, logprobs=logprobs([" 4"])), {**logprobs([","]), "text_offset": None}
-        x = stream(completion(first), completion(choice(",", logprobs=second)), asked={"logprobs": 1})
+        x = stream(completion(first), completion(choice(",", logprobs=second)), request={"logprobs": 1})
         assert not found("text_offsets_follow_tokens", x)
 
     def test_a_part_of_a_stream_that_leaves_out_the_alternatives_is_told_wherever_it_comes(self):
@@ -194,12 +194,12 @@ class TestTokensAndText:
             lists = [logprobs([token], top=2) for token in (" 4", ",")]
             lists[missing]["top_logprobs"] = None
             parts = [completion(choice(one["tokens"][0], logprobs=one)) for one in lists]
-            assert breaks("top_logprobs_have_n", stream(*parts, asked={"logprobs": 2}))
-            assert holds("sampled_token_is_listed", stream(*parts, asked={"logprobs": 2}))
+            assert breaks("top_logprobs_have_n", stream(*parts, request={"logprobs": 2}))
+            assert holds("sampled_token_is_listed", stream(*parts, request={"logprobs": 2}))
 
     @pytest.mark.parametrize("step", [1, 2, 4])
     def test_offsets_beyond_ascii_may_count_characters_units_or_bytes(self, step):
-        assert holds("text_offsets_follow_tokens", scored([CAT, "!"], asked={"prompt": "a"}, text_offset=[0, step]))
+        assert holds("text_offsets_follow_tokens", scored([CAT, "!"], request={"prompt": "a"}, text_offset=[0, step]))
 
     def test_the_counts_may_differ_by_the_token_that_ended_the_text(self):
         for listed in (2, 3, 4):
@@ -208,7 +208,7 @@ class TestTokensAndText:
         assert breaks("logprobs_count_the_tokens", scored(["a"] * 2, counts=(4, 3)))
 
     def test_candidates_that_were_not_returned_are_counted_all_the_same(self):
-        x = scored(["a"] * 3, asked={"best_of": 4}, counts=(4, 12))
+        x = scored(["a"] * 3, request={"best_of": 4}, counts=(4, 12))
         assert not found("logprobs_count_the_tokens", x)
 
     @pytest.mark.parametrize("lists", [{}, {"tokens": None}, {"tokens": []}])
@@ -239,7 +239,7 @@ class TestChoices:
 
     def test_choices_may_be_interleaved_finish_together_and_have_whole_floats_for_indices(self):
         chunks = [choice(" 4", 1, finish=None), choice(" 4", 0.0, finish=None)]
-        x = stream(*map(completion, chunks), completion(choice("", 0), choice("", 1)), asked={"n": 2})
+        x = stream(*map(completion, chunks), completion(choice("", 0), choice("", 1)), request={"n": 2})
         assert holds("choices_are_complete", x)
 
     def test_an_error_inside_is_another_checks_business(self):
@@ -379,16 +379,16 @@ def _drawn(*replies):
     ("replies", "outcome"),
     [
         ([(" one two", " red blue")] * 6, Violation),
-        ([(" one two", " red blue")] * 2, Unclear),
+        ([(" one two", " red blue")] * 2, Inconclusive),
         ([(text, text) for text in (" a b", " c d", " e f", " g h", " i j", " k l")], Violation),
-        ([(" a b", " a b"), (" c d", " e f")], Held),
-        ([(" so so so so", " so so so so")] * 6, Unclear),
-        ([("", "")] * 6, Unclear),
+        ([(" a b", " a b"), (" c d", " e f")], Satisfied),
+        ([(" so so so so", " so so so so")] * 6, Inconclusive),
+        ([("", "")] * 6, Inconclusive),
     ],
     ids=[
         "requests share a seed", "too few to tell", "choices share a seed", "as drawn", "a loop", "nothing to say",
     ],
 )  # fmt: skip
 def test_draws_are_compared_choice_by_choice(replies, outcome):
-    found = list(load()["sampling_varies"].function(_drawn(*replies), Terms(contract())))
+    found = list(load()["sampling_varies"].function(_drawn(*replies), CheckContext(contract())))
     assert [type(one) for one in found] == [outcome]

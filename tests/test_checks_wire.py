@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.judge import Traffic, judge
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.fixtures import (
     CREATED,
     choice,
@@ -24,14 +24,14 @@ from conformance.model import (
     Combination,
     Credential,
     Ending,
-    Held,
+    Inconclusive,
     Layer,
     Level,
     Membership,
     Observation,
     Requirement,
+    Satisfied,
     Source,
-    Unclear,
     Validity,
     Violation,
 )
@@ -52,7 +52,7 @@ END = completion(choice(""))
 
 
 def shown(check, subject, **params):
-    return list(CATALOGUE[check].function(subject, Terms(CONTRACT, params)))
+    return list(CATALOGUE[check].function(subject, CheckContext(CONTRACT, params)))
 
 
 def violations(check, subject, **params):
@@ -87,14 +87,14 @@ LEGAL = {
     "the finish of all choices in one chunk": stream(
         completion(choice(" a", finish=None), choice(" b", index=1, finish=None)),
         completion(choice(""), choice("", index=1)),
-        asked={"n": 2},
+        request={"n": 2},
     ),
     "text on the finishing chunk": stream(OPEN, completion(choice(" end", finish="length"))),
     "empty chunks while a stop sequence is held back": stream(
         completion(choice("", finish=None)), OPEN, completion(choice("", finish=None)), END
     ),
     "usage null on every chunk, then a chunk of its own": stream(
-        chunk(choice(finish=None)), chunk(choice()), REPORT, asked=ASKED
+        chunk(choice(finish=None)), chunk(choice()), REPORT, request=ASKED
     ),
     "usage null everywhere though nobody asked": stream(chunk(choice(finish=None)), chunk(choice())),
     "usage on the finishing chunk though nobody asked": stream(OPEN, completion(choice(), usage=usage())),
@@ -121,7 +121,7 @@ LEGAL = {
     "a finish chunk with empty lists of log probabilities": stream(
         completion(choice(" 4", finish=None, logprobs=logprobs([" 4"]))),
         completion(choice("", logprobs=logprobs([]))),
-        asked={"logprobs": 1, "max_tokens": 1},
+        request={"logprobs": 1, "max_tokens": 1},
     ),
     "CRLF": lines(OPEN, END, end="\r\n"),
     "CR": lines(OPEN, END, end="\r"),
@@ -153,7 +153,7 @@ LEGAL = {
         {"error": {"message": "no such model", "type": "x", "param": None, "code": None}, "request_id": "r"}, status=404
     ),
     "a refusal that repeats what was sent": error(
-        "/srv/app/main.py is not a valid prompt", asked={"prompt": "/srv/app/main.py"}, validity=INVALID
+        "/srv/app/main.py is not a valid prompt", request={"prompt": "/srv/app/main.py"}, validity=INVALID
     ),
     "a refusal that quotes the value": error("{'a': 1} is not valid under any of the given schemas", validity=INVALID),
     "a refusal with a link": error("See https://platform.example.com/docs/errors.js.", validity=INVALID),
@@ -207,7 +207,7 @@ def test_a_single_line_end_after_done_is_a_matter_of_its_own():
     x = stream(OPEN, END, b"data: [DONE]\n", done=False)
     assert violations("done_is_terminated", x)
     for check in ("done_is_sent", "done_is_sent_once", "nothing_follows_done", "last_event_is_terminated"):
-        assert only(Held, check, x)
+        assert only(Satisfied, check, x)
 
 
 class TestFraming:
@@ -271,13 +271,13 @@ class TestStream:
         assert violations("deltas_are_not_cumulative", self.parts(*texts))
 
     def test_one_chunk_that_happens_to_begin_like_the_text_is_not(self):
-        assert only(Held, "deltas_are_not_cumulative", self.parts(" one", " two", " six", " one two six", " ten"))
+        assert only(Satisfied, "deltas_are_not_cumulative", self.parts(" one", " two", " six", " one two six", " ten"))
 
     def test_three_chunks_are_too_few_to_tell(self):
         assert not shown("deltas_are_not_cumulative", self.parts("One", "One two", "One two three"))
 
     def test_a_fresh_id_in_each_chunk_is_found_with_n_above_one_too(self):
-        x = stream(completion(choice(finish=None), id="a"), completion(choice("", index=1), id="b"), asked={"n": 2})
+        x = stream(completion(choice(finish=None), id="a"), completion(choice("", index=1), id="b"), request={"n": 2})
         assert violations("chunks_share_one_id", x)
 
     def test_the_usage_chunk_must_share_the_id(self):
@@ -293,7 +293,7 @@ class TestStream:
     def test_without_the_time_of_the_request_any_plausible_second_holds(self):
         x = plain(completion(choice(), created=1_400_000_000))
         unknown = Exchange(x.case, (replace(x.last, started_at=0.0),))
-        assert only(Held, "created_is_in_seconds", unknown)
+        assert only(Satisfied, "created_is_in_seconds", unknown)
         assert violations(
             "created_is_in_seconds",
             replace(
@@ -306,23 +306,23 @@ class TestStream:
     def test_ids_that_come_again_are_found(self):
         same = plain(completion(choice(), id="a"))
         assert violations("ids_are_unique", group("repeat", first=same, second=same))
-        assert only(Unclear, "ids_are_unique", group("repeat", first=same, second=error()))
+        assert only(Inconclusive, "ids_are_unique", group("repeat", first=same, second=error()))
 
 
 class TestUsage:
     def test_usage_that_never_comes(self):
-        (found,) = violations("usage_chunk_is_sent", stream(chunk(choice()), asked=ASKED))
+        (found,) = violations("usage_chunk_is_sent", stream(chunk(choice()), request=ASKED))
         assert "null in 1" in found.message
 
     def test_a_broken_stream_owes_no_usage(self):
-        assert not shown("usage_chunk_is_sent", stream(OPEN, {"error": {"message": "lost"}}, asked=ASKED))
+        assert not shown("usage_chunk_is_sent", stream(OPEN, {"error": {"message": "lost"}}, request=ASKED))
 
     def test_nobody_who_did_not_ask_is_owed_usage(self):
         assert not shown("usage_chunk_is_sent", stream(FINE))
         assert violations("usage_chunk_is_sent", stream(FINE), unasked=True)
 
     def test_usage_beside_a_choice(self):
-        x = stream(chunk(choice(finish=None)), completion(choice(), usage=usage()), asked=ASKED)
+        x = stream(chunk(choice(finish=None)), completion(choice(), usage=usage()), request=ASKED)
         assert violations("usage_chunk_has_no_choices", x)
         for check in (
             "usage_chunk_is_sent",
@@ -337,35 +337,37 @@ class TestUsage:
             completion(choice(finish=None), usage=usage(4, 1)),
             completion(choice(), usage=usage(4, 2)),
             REPORT,
-            asked=ASKED,
+            request=ASKED,
         )
         assert violations("usage_is_reported_once", x)
-        assert only(Held, "usage_chunk_has_no_choices", x)
-        assert only(Held, "usage_chunk_is_last", x)
+        assert only(Satisfied, "usage_chunk_has_no_choices", x)
+        assert only(Satisfied, "usage_chunk_is_last", x)
 
     def test_usage_that_comes_before_the_text(self):
-        x = stream(REPORT, chunk(choice()), asked=ASKED)
+        x = stream(REPORT, chunk(choice()), request=ASKED)
         assert violations("usage_chunk_is_last", x)
         assert violations("usage_is_in_last_chunk", x)
 
     def test_text_after_the_usage_chunk(self):
-        assert violations("usage_chunk_is_last", stream(chunk(choice()), REPORT, chunk(choice("")), asked=ASKED))
+        assert violations("usage_chunk_is_last", stream(chunk(choice()), REPORT, chunk(choice("")), request=ASKED))
 
     def test_a_chunk_without_the_member(self):
-        (found,) = violations("other_chunks_carry_null_usage", stream(OPEN, chunk(choice("")), REPORT, asked=ASKED))
+        (found,) = violations("other_chunks_carry_null_usage", stream(OPEN, chunk(choice("")), REPORT, request=ASKED))
         assert (found.message, found.at) == ("usage is absent; expected null", "event 0")
 
     def test_a_usage_chunk_without_choices_member(self):
-        assert violations("usage_chunk_has_no_choices", stream(chunk(choice()), {"usage": usage()}, asked=ASKED))
+        assert violations("usage_chunk_has_no_choices", stream(chunk(choice()), {"usage": usage()}, request=ASKED))
 
     def test_usage_in_the_last_chunk_of_either_kind(self):
-        assert only(Held, "usage_is_in_last_chunk", stream(OPEN, completion(choice(), usage=usage()), asked=ASKED))
-        assert only(Held, "usage_is_in_last_chunk", stream(OPEN, END, REPORT, asked=ASKED))
-        assert violations("usage_is_in_last_chunk", stream(OPEN, END, asked=ASKED))
+        assert only(
+            Satisfied, "usage_is_in_last_chunk", stream(OPEN, completion(choice(), usage=usage()), request=ASKED)
+        )
+        assert only(Satisfied, "usage_is_in_last_chunk", stream(OPEN, END, REPORT, request=ASKED))
+        assert violations("usage_is_in_last_chunk", stream(OPEN, END, request=ASKED))
 
     def test_a_chunk_of_usage_that_nobody_asked_for(self):
         assert violations("unasked_usage_takes_no_chunk", stream(OPEN, END, REPORT))
-        assert not violations("unasked_usage_takes_no_chunk", stream(OPEN, END, REPORT, asked=ASKED))
+        assert not violations("unasked_usage_takes_no_chunk", stream(OPEN, END, REPORT, request=ASKED))
 
     @pytest.mark.parametrize(
         ("x", "told"),
@@ -411,7 +413,7 @@ class TestUsage:
             report = usage(8, 4)  # each prompt counted once for every choice
         for x in (
             plain(completion(choice(), usage=report), asked),
-            stream(FINE, completion(usage=report), asked={**asked, **ASKED}),
+            stream(FINE, completion(usage=report), request={**asked, **ASKED}),
         ):
             assert violations(check, x)
 
@@ -424,12 +426,12 @@ class TestUsage:
 
     def test_usage_is_due_only_where_it_is_owed(self):
         owed, free = contract(response={"required": ["usage"]}), contract()
-        asked = Terms(free).asked(plain(FINE))
-        due = CATALOGUE["usage_adds_up"].due
-        assert due(asked, Terms(owed))
-        assert not due(asked, Terms(free))
-        assert due(Terms(free).asked(stream(FINE, asked=ASKED)), Terms(free))
-        assert not due(Terms(free).asked(stream(FINE)), Terms(free))
+        asked = CheckContext(free).request(plain(FINE))
+        due = CATALOGUE["usage_adds_up"].expected_when
+        assert due(asked, CheckContext(owed))
+        assert not due(asked, CheckContext(free))
+        assert due(CheckContext(free).request(stream(FINE, request=ASKED)), CheckContext(free))
+        assert not due(CheckContext(free).request(stream(FINE)), CheckContext(free))
 
 
 VALUES = {"values": ["stop", "length", "content_filter"], "null_in_chunks": True}
@@ -442,11 +444,11 @@ class TestFinish:
         assert violations("finish_reason_is_one_of", reply(completion(choice(finish=reason))), **VALUES)
 
     def test_null_is_what_a_chunk_has_until_then(self):
-        assert only(Held, "finish_reason_is_one_of", stream(OPEN, END), **VALUES)
+        assert only(Satisfied, "finish_reason_is_one_of", stream(OPEN, END), **VALUES)
         assert violations("finish_reason_is_one_of", stream(OPEN, END), values=["length"], null_in_chunks=False)
 
     def test_a_missing_member_is_the_schemas_concern(self):
-        assert only(Held, "finish_reason_is_one_of", stream(completion(choice(finish=MISSING)), END), **VALUES)
+        assert only(Satisfied, "finish_reason_is_one_of", stream(completion(choice(finish=MISSING)), END), **VALUES)
 
     @pytest.mark.parametrize(
         "x",
@@ -455,7 +457,7 @@ class TestFinish:
             plain(completion(choice(finish=MISSING))),
             plain(completion(choice(), choice(index=1, finish="")), {"n": 2}),
             stream(OPEN, OPEN),
-            stream(OPEN, completion(choice(index=1, finish=None)), END, asked={"n": 2}),
+            stream(OPEN, completion(choice(index=1, finish=None)), END, request={"n": 2}),
         ],
     )
     def test_a_choice_that_never_finishes_is_found(self, x):
@@ -467,11 +469,11 @@ class TestFinish:
     def test_an_early_reason_is_found_by_the_text_after_it(self):
         x = stream(completion(choice(" 4", finish="stop")), completion(choice(" 5", finish="stop")))
         assert violations("no_text_after_finish", x)
-        assert only(Held, "finish_reason_is_settled", x)
+        assert only(Satisfied, "finish_reason_is_settled", x)
 
     def test_text_of_another_choice_may_follow(self):
-        x = stream(completion(choice(" a")), completion(choice(" b", index=1)), asked={"n": 2})
-        assert only(Held, "no_text_after_finish", x)
+        x = stream(completion(choice(" a")), completion(choice(" b", index=1)), request={"n": 2})
+        assert only(Satisfied, "no_text_after_finish", x)
 
     def test_two_reasons_for_one_choice_are_found(self):
         assert violations("finish_reason_is_settled", stream(FINE, completion(choice("", finish="stop"))))
@@ -491,7 +493,7 @@ class TestFinish:
     def test_a_choice_with_all_its_tokens_in_sight_did_not_stop_by_itself(self):
         asked = {"max_tokens": 4, "logprobs": 1}
         assert violations("length_means_the_limit", plain(self.STOPPED, asked))
-        assert violations("length_means_the_limit", stream(self.STOPPED, asked=asked))
+        assert violations("length_means_the_limit", stream(self.STOPPED, request=asked))
         assert not violations("length_means_the_limit", plain(self.STOPPED, {**asked, "max_tokens": 5}))
 
     @pytest.mark.parametrize(
@@ -512,9 +514,9 @@ class TestFinish:
         chunks = [completion(choice(text, finish=None)) for text in (" a", " b")]
         asked = {**ASKED, "max_tokens": 2}
         end = completion(choice("", finish="stop"))
-        assert violations("length_means_the_limit", stream(*chunks, end, completion(usage=usage(4, 2)), asked=asked))
+        assert violations("length_means_the_limit", stream(*chunks, end, completion(usage=usage(4, 2)), request=asked))
         assert not violations(
-            "length_means_the_limit", stream(*chunks[:1], end, completion(usage=usage(4, 2)), asked=asked)
+            "length_means_the_limit", stream(*chunks[:1], end, completion(usage=usage(4, 2)), request=asked)
         )
 
 
@@ -540,24 +542,24 @@ class TestLimits:
 
     def test_without_an_accepted_control_an_answer_proves_nothing(self):
         for found in (self.accept(error(), control=error()), self.refuse(error(), control=error())):
-            assert isinstance(found[0], Unclear)
+            assert isinstance(found[0], Inconclusive)
             assert "control was not accepted" in found[0].reason
 
     @pytest.mark.parametrize("status", [401, 403, 404, 408, 429])
     def test_key_route_and_load_are_no_answer(self, status):
-        assert isinstance(self.accept(error(status=status))[0], Unclear)
-        assert isinstance(self.refuse(error(status=status))[0], Unclear)
+        assert isinstance(self.accept(error(status=status))[0], Inconclusive)
+        assert isinstance(self.refuse(error(status=status))[0], Inconclusive)
 
     def test_a_5xx_is_no_answer_until_it_comes_again_and_again(self):
         (once,) = self.accept(error(status=503))
-        assert isinstance(once, Unclear)
+        assert isinstance(once, Inconclusive)
         assert once.repeat
         assert isinstance(self.accept(*[error(status=503)] * 3)[0], Violation)
         assert isinstance(self.refuse(*[error(status=503)] * 3)[0], Violation)
 
     def test_a_lost_connection_is_no_answer(self):
         (found,) = self.refuse(response(b"", status=None, error="reset"))
-        assert isinstance(found, Unclear)
+        assert isinstance(found, Inconclusive)
 
     def test_a_key_that_is_written_otherwise_may_be_refused_by_401(self):
         probe = error(status=401, credential=Credential.LOWERCASE_SCHEME)
@@ -568,13 +570,13 @@ class TestLimits:
         assert isinstance(found, Violation)
 
     def test_nor_is_it_an_acceptance_of_what_is_invalid(self):
-        assert isinstance(self.refuse(stream({"error": {"message": "n"}}))[0], Held)
+        assert isinstance(self.refuse(stream({"error": {"message": "n"}}))[0], Satisfied)
         assert isinstance(self.refuse(plain({"error": {"message": "m"}}), statuses=[400, 404])[0], Violation)
 
     def test_where_statuses_are_named_others_are_wrong(self):
         assert isinstance(self.refuse(error(status=404), statuses=[401, 403])[0], Violation)
-        assert isinstance(self.refuse(error(status=401), statuses=[401, 403])[0], Held)
-        assert isinstance(self.refuse(error(status=429), statuses=[401, 403])[0], Unclear)
+        assert isinstance(self.refuse(error(status=401), statuses=[401, 403])[0], Satisfied)
+        assert isinstance(self.refuse(error(status=429), statuses=[401, 403])[0], Inconclusive)
 
     @pytest.mark.parametrize(("x", "word"), [(plain(FINE), "accepted"), (error(), "refused")])
     def test_an_edge_is_observed(self, x, word):
@@ -596,22 +598,22 @@ class TestLimits:
     def test_what_was_sent_is_named_once(self, params, asked, told):
         rule = Combination("pair", Validity.INVALID, example={"n": 2, "best_of": 1})
         subject = group("refuse", "row what it says", control=plain(FINE), probe=plain(FINE, asked))
-        terms = Terms(contract(combinations=(rule,)), params)
-        (violation,) = CATALOGUE["invalid_is_refused"].function(subject, terms)
+        context = CheckContext(contract(combinations=(rule,)), params)
+        (violation,) = CATALOGUE["invalid_is_refused"].function(subject, context)
         assert violation.message == f"{told}; expected a 4xx that says why"
         assert violation.at == ""
 
     def test_a_value_that_is_refused_is_named_once(self):
-        subject = group("accept", "row n=3", control=plain(FINE), probe=error("no", asked={"n": 3}))
+        subject = group("accept", "row n=3", control=plain(FINE), probe=error("no", request={"n": 3}))
         (violation,) = violations("valid_is_accepted", subject, parameter="n")
         assert violation.message.startswith("n = 3: HTTP 400, 'no'; expected 2xx")
         assert violation.at == ""
 
     def test_a_combination_that_is_refused_is_shown(self):
-        assert violations("combination_is_accepted", error("bad request", asked={"n": 2, "temperature": 0}))
+        assert violations("combination_is_accepted", error("bad request", request={"n": 2, "temperature": 0}))
 
     def test_a_value_that_is_not_allowed_is_no_capability_that_is_missing(self):
-        refusal = error("none is not an allowed value", asked={"logit_bias": None, "stream": True})
+        refusal = error("none is not an allowed value", request={"logit_bias": None, "stream": True})
         assert violations("combination_is_accepted", refusal)
 
     @pytest.mark.parametrize(
@@ -623,17 +625,17 @@ class TestLimits:
         ],
     )
     def test_a_combination_that_is_plainly_not_supported_is_observed(self, message):
-        assert only(Observation, "combination_is_accepted", error(message, asked={"echo": True, "logprobs": 1}))
+        assert only(Observation, "combination_is_accepted", error(message, request={"echo": True, "logprobs": 1}))
 
     def test_a_value_that_is_tried_alone_has_its_own_row(self):
         part = Membership("accept", "request.suffix.accepts x", "probe")
-        assert not shown("combination_is_accepted", error(asked={"suffix": "x"}, groups=(part,)))
+        assert not shown("combination_is_accepted", error(request={"suffix": "x"}, groups=(part,)))
 
     def together(self, x, *others):
         """What the check says of one exchange in a run in which n=128 was refused by itself."""
         part = ("accept", "request.n.accepts n=128")
         control = plain(FINE, id="base/0", groups=(Membership(*part, "control"),))
-        alone = error("n is too large", asked={"n": 128}, id="value/0", groups=(Membership(*part, "probe"),))
+        alone = error("n is too large", request={"n": 128}, id="value/0", groups=(Membership(*part, "probe"),))
         row = Requirement("together", "combination_is_accepted", Level.SHOULD, Layer.ECOSYSTEM, "", Source("#"))
         return judge(row, Traffic([control, alone, *others, x]), contract())
 
@@ -666,7 +668,7 @@ class TestLimits:
         assert self.together(x, plain(FINE, {"n": 2}, id="value/1")).violations
 
     def test_a_value_that_some_request_may_have_is_not_refused_alone(self):
-        x = error("no", asked={"n": 128, "temperature": 0})
+        x = error("no", request={"n": 128, "temperature": 0})
         assert self.together(x, plain(FINE, {"n": 128, "temperature": 2}, id="value/1")).violations
 
     def test_open_and_invalid_requests_may_be_refused(self):
@@ -678,7 +680,7 @@ class TestLimits:
         assert violations("channels_accept_alike", group("twin", plain=[error(status=500)] * 3, stream=stream(FINE)))
         assert not shown("channels_accept_alike", group("twin", plain=error(), stream=error()))
         (found,) = shown("channels_accept_alike", group("twin", plain=error(status=503), stream=stream(FINE)))
-        assert isinstance(found, Unclear)
+        assert isinstance(found, Inconclusive)
 
 
 class TestErrors:
@@ -700,8 +702,8 @@ class TestErrors:
         assert violations("error_has_envelope", plain(body, status=400), members=["message", "type", "param", "code"])
 
     def test_a_documented_shape_has_its_own_rows(self):
-        terms = Terms(contract(errors={"422": {}}))
-        assert not list(CATALOGUE["error_has_envelope"].function(plain({"detail": []}, status=422), terms))
+        context = CheckContext(contract(errors={"422": {}}))
+        assert not list(CATALOGUE["error_has_envelope"].function(plain({"detail": []}, status=422), context))
 
     @pytest.mark.parametrize(
         "message",
@@ -756,7 +758,7 @@ class TestErrors:
         ],
     )
     def test_a_field_may_be_named_anywhere(self, key, message, param):
-        assert only(Held, "error_names_the_field", self.refused(key, message, param))
+        assert only(Satisfied, "error_names_the_field", self.refused(key, message, param))
 
     @pytest.mark.parametrize(
         ("key", "message", "param"),
@@ -777,7 +779,7 @@ class TestErrors:
         probe = response(escaped, status=400)
         assert b"max_tokens" not in probe.content
         subject = group("refuse", "request.max_tokens.minimum -1", control=plain(FINE), probe=probe)
-        assert only(Held, "error_names_the_field", subject)
+        assert only(Satisfied, "error_names_the_field", subject)
 
     def test_a_rule_on_the_protocol_names_no_field(self):
         assert not shown("error_names_the_field", self.refused("protocol.malformed-json", "not JSON"))
@@ -785,15 +787,15 @@ class TestErrors:
     def test_a_member_that_a_gateway_added_is_found(self):
         body = {"error": {"message": "extra fields", "type": "x", "param": "stream_options", "code": None}}
         assert violations("error_names_a_sent_field", plain(body, status=400))
-        assert only(Held, "error_names_a_sent_field", plain(body, {"stream_options": {}}, status=400))
+        assert only(Satisfied, "error_names_a_sent_field", plain(body, {"stream_options": {}}, status=400))
 
     @pytest.mark.parametrize("param", ["prompt", "max_tokens", "model"])
     def test_a_required_member_or_one_with_a_default_may_be_named_unsent(self, param):
         body = {"error": {"message": "it", "type": "x", "param": param, "code": None}}
-        assert only(Held, "error_names_a_sent_field", plain(body, b"{}", status=400))
+        assert only(Satisfied, "error_names_a_sent_field", plain(body, b"{}", status=400))
 
     def test_an_error_in_the_middle_of_a_stream_is_no_refusal(self):
-        assert only(Held, "refusal_is_not_a_success", stream(OPEN, {"error": {"message": "lost"}}))
+        assert only(Satisfied, "refusal_is_not_a_success", stream(OPEN, {"error": {"message": "lost"}}))
 
     @pytest.mark.parametrize(
         "body",
@@ -810,12 +812,12 @@ class TestErrors:
         assert violations("refusal_is_not_a_success", stream(body))
 
     def test_the_same_error_on_both_channels_holds_though_words_differ(self):
-        one, other = error("request 1: bad"), error("request 2: bad", asked={"stream": True})
-        assert only(Held, "errors_agree_on_both_channels", group("channel", plain=one, stream=other))
+        one, other = error("request 1: bad"), error("request 2: bad", request={"stream": True})
+        assert only(Satisfied, "errors_agree_on_both_channels", group("channel", plain=one, stream=other))
 
     def test_load_on_one_channel_is_no_difference(self):
         pair = group("channel", plain=error(), stream=error(status=503))
-        assert only(Unclear, "errors_agree_on_both_channels", pair)
+        assert only(Inconclusive, "errors_agree_on_both_channels", pair)
 
     def test_accepted_on_one_channel_only(self):
         assert violations("errors_agree_on_both_channels", group("channel", plain=error(), stream=stream(FINE)))
@@ -826,7 +828,9 @@ class TestErrors:
         [([400], 400, True), (["4XX"], 418, True), ([400], 418, False), (["default"], 418, True)],
     )
     def test_a_status_is_met_by_its_class_too(self, known, status, held):
-        assert only(Held if held else Violation, "error_status_is_documented", error(status=status), statuses=known)
+        assert only(
+            Satisfied if held else Violation, "error_status_is_documented", error(status=status), statuses=known
+        )
 
     def test_a_gateways_page_is_not_the_targets(self):
         x = response(b"<html>502 Bad Gateway</html>", status=502, media_type="text/html")
@@ -848,8 +852,8 @@ class TestHeaders:
         "told", ["no-cache", "no-store, max-age=60", "max-age=0", "no-cache, must-revalidate", "private"]
     )
     def test_one_that_does_not_holds(self, told):
-        assert only(Held, "stream_is_not_cacheable", stream(FINE, headers={"cache-control": told}))
-        assert only(Held, "stream_is_not_cacheable", stream(FINE))
+        assert only(Satisfied, "stream_is_not_cacheable", stream(FINE, headers={"cache-control": told}))
+        assert only(Satisfied, "stream_is_not_cacheable", stream(FINE))
 
     @pytest.mark.parametrize("charset", ["iso-8859-1", '"latin1"', "utf-16"])
     def test_another_charset_is_found(self, charset):
@@ -859,13 +863,13 @@ class TestHeaders:
         "name", ["X-Request-ID", "x-ms-request-id", "request-id", "CF-Ray", "apim-request-id", "x-trace-id"]
     )
     def test_a_request_id_has_many_names(self, name):
-        assert only(Held, "request_id_is_sent", plain(FINE, headers={name: "1"}))
+        assert only(Satisfied, "request_id_is_sent", plain(FINE, headers={name: "1"}))
 
 
 class TestRobustness:
     def test_gateway_statuses_are_doubted(self):
         assert violations("no_server_error", error(status=500))
-        assert only(Unclear, "no_server_error", error(status=503))
+        assert only(Inconclusive, "no_server_error", error(status=503))
         assert not shown("no_server_error", response(b"", status=None))
 
     @pytest.mark.parametrize("ending", [Ending.TRUNCATED, Ending.TIMED_OUT, Ending.OVERSIZED])
@@ -874,7 +878,9 @@ class TestRobustness:
 
     def test_silence_before_the_first_byte_is_found_and_a_refused_connection_doubted(self):
         assert violations("response_is_complete", response(b"", status=None, ending=Ending.TIMED_OUT, error="30 s"))
-        assert only(Unclear, "response_is_complete", response(b"", status=None, ending=Ending.TRUNCATED, error="reset"))
+        assert only(
+            Inconclusive, "response_is_complete", response(b"", status=None, ending=Ending.TRUNCATED, error="reset")
+        )
 
     def test_a_coding_that_breaks_off_is_no_whole_response(self):
         torn = gzip.compress(dumps(FINE).encode())[:-9]
@@ -884,7 +890,7 @@ class TestRobustness:
 
     def test_one_lost_probe_is_doubted_three_are_a_dead_server(self):
         (found,) = shown("alive_after_hostile", group("alive", "x", hostile=error(), probe=self.LOST))
-        assert isinstance(found, Unclear)
+        assert isinstance(found, Inconclusive)
         assert found.repeat
         assert violations("alive_after_hostile", group("alive", "x", hostile=error(), probe=[self.LOST] * 3))
 
@@ -897,12 +903,12 @@ class TestRobustness:
     def test_a_probe_that_is_refused_or_throttled_is_not_dead(self):
         for status in (400, 401, 429):
             assert only(
-                Unclear, "alive_after_hostile", group("alive", "x", hostile=error(), probe=error(status=status))
+                Inconclusive, "alive_after_hostile", group("alive", "x", hostile=error(), probe=error(status=status))
             )
 
     def test_a_request_that_fails_the_second_time(self):
         once = group("repeat", "x", first=plain(FINE), second=error(status=500))
-        assert only(Unclear, "repeat_is_answered", once)
+        assert only(Inconclusive, "repeat_is_answered", once)
         assert violations("repeat_is_answered", group("repeat", "x", first=plain(FINE), second=[error(status=500)] * 3))
         assert not shown("repeat_is_answered", group("repeat", "x", first=error(), second=error(status=500)))
 
@@ -930,10 +936,10 @@ class TestTiming:
 
 def test_an_error_in_the_middle_of_a_stream_is_not_called_a_malformed_chunk():
     broken = stream(OPEN, {"error": {"message": "engine stopped"}})
-    assert only(Held, "chunk_field_conforms", broken, path="id", keyword="required", expected=None)
+    assert only(Satisfied, "chunk_field_conforms", broken, path="id", keyword="required", expected=None)
 
 
 def test_a_server_that_fails_in_the_middle_of_a_stream_fails_as_one_that_says_so_before():
     assert only(Violation, "no_server_error", stream(OPEN, {"error": {"message": "100", "code": 500}}))
-    assert only(Unclear, "no_server_error", stream(OPEN, {"error": {"message": "busy", "code": 503}}))
-    assert only(Held, "no_server_error", stream(OPEN, {"error": {"message": "flagged", "code": 400}}))
+    assert only(Inconclusive, "no_server_error", stream(OPEN, {"error": {"message": "busy", "code": 503}}))
+    assert only(Satisfied, "no_server_error", stream(OPEN, {"error": {"message": "flagged", "code": 400}}))

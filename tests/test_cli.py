@@ -21,7 +21,7 @@ from conformance.config.settings import OPTIONS, SettingsError, settings
 from conformance.judge.fixtures import case
 from conformance.model import Wave
 from conformance.plan import Plan, setting
-from conformance.plan.learned_target import Known
+from conformance.plan.learned_target import LearnedTarget
 from tests import hostile
 from tests.hostile import says, serving
 
@@ -50,7 +50,7 @@ def planned(monkeypatch):
     monkeypatch.setattr(
         "conformance.plan.plan",
         lambda contract, **more: Plan(
-            setting(contract, more["model"]), tuple(waves(contract, model=more["model"])), (), Known()
+            setting(contract, more["model"]), tuple(waves(contract, model=more["model"])), (), LearnedTarget()
         ),
     )
 

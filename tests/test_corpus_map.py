@@ -8,7 +8,7 @@ import yaml
 
 from conformance.judge.catalogue import load as checks
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.legal_variants import LEGAL_VARIANTS
 from conformance.selftest.mutation_testing import applying
 
 MAP = yaml.safe_load((Path(__file__).parents[1] / "conformance" / "selftest" / "corpus_map.yaml").read_text("utf-8"))
@@ -25,8 +25,8 @@ def test_what_the_map_names_is_there(entry):
         assert name in FAULTS
         assert applying(FAULTS[name]), f"{name} has an occasion under no contract"
     for name in told.get("oddities", ()):
-        assert name in ODDITIES
-        assert applying(ODDITIES[name]), f"{name} is legal under no contract"
+        assert name in LEGAL_VARIANTS
+        assert applying(LEGAL_VARIANTS[name]), f"{name} is legal under no contract"
 
 
 @pytest.mark.parametrize("entry", [name for name, told in MAP.items() if "check" in told])

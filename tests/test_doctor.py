@@ -10,12 +10,12 @@ import pytest
 from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.run.doctor import State, Symptom, examine
-from conformance.send import Patience, Target
+from conformance.send import Target, TimeoutPolicy
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, says, serving
 
 OPENAI = load("openai")
-PATIENCE = Patience(connect=0.3, first_byte=0.5, idle=0.5, whole=3, first_wait=0.01)
+PATIENCE = TimeoutPolicy(connect=0.3, first_byte=0.5, idle=0.5, whole=3, first_wait=0.01)
 KEY = "sk-canary-0123456789abcdef"
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.checks.sampling_statistics import RISK, at_most, rank_sum, repetition
 from conformance.judge.fixtures import choice, completion, contract, group, logprobs, plain
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 
 CHECKS = load()
 SCORES = st.lists(st.integers(0, 4).map(float), min_size=1, max_size=5)
@@ -23,7 +23,7 @@ def verdict(check, low, high, first=None, second=None, lists=None, **params):
         return [plain(completion(choice(text, logprobs=lists)), {"temperature": 1, **(asked or {})}) for text in texts]
 
     arms = group("arms", "x plain", low=replies(low, first), high=replies(high, second))
-    found = list(CHECKS[check].function(arms, Terms(contract(), params)))
+    found = list(CHECKS[check].function(arms, CheckContext(contract(), params)))
     return [type(one) for one in found]
 
 
@@ -56,11 +56,11 @@ SAME = [" 4"] * 12
 @pytest.mark.parametrize(
     ("low", "high", "narrow", "kind"),
     [
-        (SAME, DIFFERENT, "low", Unclear),  # " 4" is among the others, so 12 and 12 do not quite tell
-        (SAME, OTHERS, "low", Held),
-        (OTHERS, SAME, "high", Held),
+        (SAME, DIFFERENT, "low", Inconclusive),  # " 4" is among the others, so 12 and 12 do not quite tell
+        (SAME, OTHERS, "low", Satisfied),
+        (OTHERS, SAME, "high", Satisfied),
         (OTHERS, SAME, "low", Violation),
-        (SAME[:6], OTHERS[:6], "low", Unclear),
+        (SAME[:6], OTHERS[:6], "low", Inconclusive),
     ],
 )
 def test_spread_is_judged_in_the_documented_direction_or_not_at_all(low, high, narrow, kind):
@@ -69,15 +69,15 @@ def test_spread_is_judged_in_the_documented_direction_or_not_at_all(low, high, n
 
 def test_a_narrow_end_where_texts_differ_is_only_held_against_requests_that_are_narrow_indeed():
     assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.001}) == [Violation]
-    assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.5}) == [Unclear]
+    assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.5}) == [Inconclusive]
 
 
 def test_equal_texts_at_the_wide_end_are_judged_by_their_own_probability():
     sure, unsure = (logprobs([" 4"], [value]) for value in (-0.01, -2.0))
     assert verdict("parameter_spreads_texts", SAME, SAME, lists=unsure) == [Violation]
-    assert verdict("parameter_spreads_texts", SAME, SAME, lists=sure) == [Unclear]
-    assert verdict("parameter_spreads_texts", SAME, SAME) == [Unclear]
-    assert verdict("parameter_spreads_texts", SAME, SAME, None, {"temperature": 0.5}, lists=unsure) == [Unclear]
+    assert verdict("parameter_spreads_texts", SAME, SAME, lists=sure) == [Inconclusive]
+    assert verdict("parameter_spreads_texts", SAME, SAME) == [Inconclusive]
+    assert verdict("parameter_spreads_texts", SAME, SAME, None, {"temperature": 0.5}, lists=unsure) == [Inconclusive]
 
 
 def several(low, high, lists=None, **asked):
@@ -91,21 +91,21 @@ def several(low, high, lists=None, **asked):
 
 
 def of(check, arms, **params):
-    return list(CHECKS[check].function(arms, Terms(contract(), params)))
+    return list(CHECKS[check].function(arms, CheckContext(contract(), params)))
 
 
 def test_copies_of_one_draw_are_one_draw():
     copies = several([[" a"] * 12, [" b"] * 12], [[" c"] * 12] * 2, lists=logprobs([" c"], [-2.0]), top_p=0.001)
     for narrow in ("low", "high"):
         (found,) = of("parameter_spreads_texts", copies, narrow=narrow)
-        assert isinstance(found, Unclear), found
+        assert isinstance(found, Inconclusive), found
     (found,) = of("penalty_reduces_repetition", several([[PROSE] * 12] * 2, [[LOOP] * 12] * 2))
-    assert isinstance(found, Unclear)
+    assert isinstance(found, Inconclusive)
 
 
 def test_choices_that_differ_in_some_request_are_draws_in_all_of_them():
     arms = several([SAME, SAME], [OTHERS, DIFFERENT])
-    assert [type(one) for one in of("parameter_spreads_texts", arms)] == [Held]
+    assert [type(one) for one in of("parameter_spreads_texts", arms)] == [Satisfied]
     assert [type(one) for one in of("parameter_spreads_texts", arms, narrow="high")] == [Violation]
     sure = several([SAME, SAME], [SAME] * 2, lists=logprobs([" 4"], [-9.0]))
     assert [type(one) for one in of("parameter_spreads_texts", sure)] == [Violation]
@@ -131,7 +131,7 @@ def test_the_request_of_the_end_that_misbehaves_is_named(arms, case):
 
 def test_a_group_about_another_parameter_shows_nothing():
     assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="y") == []
-    assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="x") == [Held]
+    assert verdict("parameter_spreads_texts", SAME, OTHERS, parameter="x") == [Satisfied]
 
 
 LOOP, PROSE = " so so so so so so", " so it is what was"
@@ -141,11 +141,11 @@ COLD = {"temperature": 0}
 @pytest.mark.parametrize(
     ("low", "high", "asked", "kind"),
     [
-        (LOOP, PROSE, COLD, Held),
+        (LOOP, PROSE, COLD, Satisfied),
         (LOOP, LOOP, COLD, Violation),
-        (PROSE, PROSE, COLD, Unclear),
-        (LOOP, LOOP, None, Unclear),
-        (PROSE, LOOP, COLD, Unclear),
+        (PROSE, PROSE, COLD, Inconclusive),
+        (LOOP, LOOP, None, Inconclusive),
+        (PROSE, LOOP, COLD, Inconclusive),
     ],
 )
 def test_three_greedy_replies_at_each_end_tell_whether_a_penalty_acts(low, high, asked, kind):
@@ -159,7 +159,7 @@ def test_twelve_replies_tell_that_a_penalty_acts_the_wrong_way():
 def test_a_sure_model_may_repeat_under_a_presence_penalty():
     asked = {**COLD, "presence_penalty": 2}
     tokens = [" so"] * 5
-    for rival, kind in ((-9.0, Unclear), (-0.9, Violation)):
+    for rival, kind in ((-9.0, Inconclusive), (-0.9, Violation)):
         lists = {**logprobs(tokens), "top_logprobs": [{" so": -0.25, " it": rival}] * 5}
         low = {**COLD, "presence_penalty": -2}
         assert verdict("penalty_reduces_repetition", [LOOP] * 3, [LOOP] * 3, low, asked, lists) == [kind]
@@ -167,7 +167,7 @@ def test_a_sure_model_may_repeat_under_a_presence_penalty():
 
 def test_no_penalty_reaches_what_a_model_never_thinks_of():
     tokens = [" so"] * 5
-    for rival, kind in ((-60.0, Unclear), (-4.0, Violation)):
+    for rival, kind in ((-60.0, Inconclusive), (-4.0, Violation)):
         lists = {**logprobs(tokens), "top_logprobs": [{" so": 0.0, " it": rival}] * 5}
         asked = ({**COLD, "frequency_penalty": end} for end in (-2, 2))
         assert verdict("penalty_reduces_repetition", [LOOP] * 3, [LOOP] * 3, *asked, lists) == [kind]

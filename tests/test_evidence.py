@@ -62,7 +62,7 @@ def betrayal(response):
 def made(tmp_path_factory):
     """A run through the command line, and every other command on what it left."""
     folder = tmp_path_factory.mktemp("evidence")
-    terms = load(settings("openai", {}))
+    context = load(settings("openai", {}))
     betrayed = []
     honest = server.respond
 
@@ -78,7 +78,7 @@ def made(tmp_path_factory):
         patch.setenv("CONFORMANCE_API_KEY", CANARY)
         patch.setenv("GITHUB_STEP_SUMMARY", str(folder / "step.md"))
         patch.setattr(server, "respond", respond)
-        with serve(Reference(terms, key=CANARY)) as base_url:
+        with serve(Reference(context, key=CANARY)) as base_url:
             where = ("--base-url", base_url, "--model", "reference", "--query", f"api_key={SECOND}")
             code = _guarded(["run", "openai", *where, "--out", "reports"], debug=True)
     return SimpleNamespace(folder=folder, code=code, betrayed=betrayed, target=folder / "reports" / "openai")

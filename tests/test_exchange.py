@@ -238,7 +238,7 @@ def test_views_are_computed_once():
 
 
 def test_how_it_was_split_changes_no_view():
-    whole = stream(completion(choice("é")), asked={"n": 1})
+    whole = stream(completion(choice("é")), request={"n": 1})
     split = response([bytes([byte]) for byte in whole.content], whole.case.content, media_type="text/event-stream")
     for view in set(VIEWS) - {"pieces", "last"}:
         assert getattr(whole, view) == getattr(split, view), view

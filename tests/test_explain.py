@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.contract import load, providers
-from conformance.judge.catalogue import Scope, Terms
+from conformance.judge.catalogue import CheckContext, Scope
 from conformance.judge.catalogue import load as catalogue
-from conformance.model import Held, Level, Violation
+from conformance.model import Level, Satisfied, Violation
 from conformance.report.requirement_card import KINDS, SCOPES, card, examples, exercised
 from conformance.report.requirement_examples import exhibits
 from tests.test_sixth_provider import written
@@ -44,16 +44,16 @@ def test_what_is_shown_as_good_is_good_and_what_is_shown_as_bad_is_bad(provider)
     like = []
     for row in contract.requirements:
         good, bad = exhibits(contract, row)
-        function, terms = catalogue()[row.check].function, Terms(contract, row.params)
+        function, context = catalogue()[row.check].function, CheckContext(contract, row.params)
         if bad is None:
             assert row.level is Level.MAY, row.id
         elif bad.own:
-            assert any(isinstance(one, Violation) for one in function(bad.subject, terms)), row.id
+            assert any(isinstance(one, Violation) for one in function(bad.subject, context)), row.id
         else:
             like.append(row.id)
         if good.own and bad is not None:
-            kinds = {type(one) for one in function(good.subject, terms)}
-            assert Held in kinds, row.id
+            kinds = {type(one) for one in function(good.subject, context)}
+            assert Satisfied in kinds, row.id
             assert Violation not in kinds, row.id
     assert len(like) < 0.05 * len(contract.requirements), like
 

@@ -120,7 +120,7 @@ def test_content_is_taken_decoded_and_from_base64(tmp_path):
 
 
 def test_a_stream_is_read_as_one(tmp_path):
-    events = b"".join(piece.data for piece in stream(completion(choice()), asked=BODY).pieces).decode()
+    events = b"".join(piece.data for piece in stream(completion(choice()), request=BODY).pieces).decode()
     one = entry({**BODY, "stream": True}, events)
     one["response"]["headers"] = [{"name": "Content-Type", "value": "text/event-stream"}]
     (x,) = read(tmp_path, one)
@@ -211,7 +211,7 @@ def test_exchanges_are_written_as_har_that_its_readers_accept_and_we_read_back_e
     packed = gzip.compress(b'{"a": 1}')
     made = (
         plain(REPLY, BODY, id="a"),
-        stream(completion(choice()), b"data: \xff\n\n", asked=BODY, id="b"),
+        stream(completion(choice()), b"data: \xff\n\n", request=BODY, id="b"),
         response(packed, BODY, headers={"content-encoding": "gzip"}, id="c"),
         response(b"", BODY, status=None, ending=Ending.TIMED_OUT, error="silent", id="d"),
         response(b"", b"\xff", status=999, headers={"location": "/x"}, id="e"),
@@ -243,8 +243,8 @@ REQUEST = (
 )
 
 
-def transcript(tmp_path, head: bytes, content: bytes, name: str = "one.http", end: str = "\r\n", asked=BODY):
-    body = json.dumps(asked).encode()
+def transcript(tmp_path, head: bytes, content: bytes, name: str = "one.http", end: str = "\r\n", request=BODY):
+    body = json.dumps(request).encode()
     sent = REQUEST.replace("{length}", str(len(body))).encode() + body
     (tmp_path / name).write_bytes(sent.replace(b"\r\n", end.encode()) + head.replace(b"\r\n", end.encode()) + content)
     return list(transcripts.read(tmp_path, OPENAI))

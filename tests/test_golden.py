@@ -14,7 +14,7 @@ from conformance import plan as planning
 from conformance.config.settings import settings
 from conformance.contract import load, providers
 from conformance.run.launch import launch
-from conformance.selftest.mutation_testing import ground
+from conformance.selftest.mutation_testing import baseline
 
 HERE = Path(__file__).parent / "golden"
 PLANS = [(provider, profile, seed) for provider in providers() for profile in ("gate", "full") for seed in (0, 1)]
@@ -55,7 +55,7 @@ def test_a_run_against_the_reference_has_the_same_outcomes(provider, tmp_path):
 @pytest.mark.parametrize("provider", providers())
 def test_a_run_in_process_has_the_same_verdicts(provider, profile):
     """With a clock that stands still: every count of occurrences is compared as well."""
-    compare(f"verdicts-{provider}-{profile}", rows(ground(provider, profile).plain.verdicts))
+    compare(f"verdicts-{provider}-{profile}", rows(baseline(provider, profile).plain.verdicts))
 
 
 @pytest.mark.skipif(not test_traffic.FOLDER, reason="set CONFORMANCE_TRAFFIC to a folder of recorded exchanges")

@@ -4,21 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.judge.catalogue import CATALOGUE, Check, Scope, Terms, always, expect, load, show
+from conformance.judge.catalogue import CATALOGUE, Check, CheckContext, Scope, always, expect, load, show
 from conformance.judge.fixtures import case, choice, completion, contract, error, plain, response, stream
 from conformance.judge.verdicts import MOST_EVIDENCE, Traffic, judge, judge_all, serves
 from conformance.model import (
     Credential,
     Ending,
-    Held,
+    Inconclusive,
     Layer,
     Level,
     Membership,
     Observation,
     Outcome,
     Requirement,
+    Satisfied,
     Source,
-    Unclear,
     Validity,
     Violation,
 )
@@ -55,14 +55,14 @@ class TestOutcomes:
         ("level", "outcome"), [(Level.MUST, Outcome.FAIL), (Level.SHOULD, Outcome.WARN), (Level.MAY, Outcome.PASS)]
     )
     def test_a_violation_weighs_as_much_as_its_level(self, toy, level, outcome):
-        verdict = toy(Held(), Violation("2; expected 1", "/n"))(plain(FINE), level=level)
+        verdict = toy(Satisfied(), Violation("2; expected 1", "/n"))(plain(FINE), level=level)
         assert verdict.outcome is outcome
         assert (verdict.examined, verdict.violations) == (2, 1)
         assert "/n: 2; expected 1" in verdict.reason
         assert verdict.evidence[0].case == "example/0"
 
     def test_what_held_passes(self, toy):
-        verdict = toy(Held(), Held(count=3))(plain(FINE))
+        verdict = toy(Satisfied(), Satisfied(count=3))(plain(FINE))
         assert (verdict.outcome, verdict.examined, verdict.exchanges) == (Outcome.PASS, 4, 1)
         assert not verdict.incomplete
 
@@ -81,16 +81,16 @@ class TestOutcomes:
         assert toy(flaky, Violation("a; expected b"))(plain(FINE)).outcome is Outcome.FAIL
 
     def test_a_doubt_that_asks_for_a_repeat_is_no_pass_yet(self, toy):
-        verdict = toy(Held(), Unclear("other"), Unclear("once", repeat=True))(plain(FINE))
+        verdict = toy(Satisfied(), Inconclusive("other"), Inconclusive("once", repeat=True))(plain(FINE))
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert verdict.repeat == (("example/0",),)
         assert verdict.reason == "unconfirmed: once"
 
     def test_a_doubt_beside_what_held_does_not_spoil_it(self, toy):
-        assert toy(Held(), Unclear("one of many"))(plain(FINE)).outcome is Outcome.PASS
+        assert toy(Satisfied(), Inconclusive("one of many"))(plain(FINE)).outcome is Outcome.PASS
 
     def test_a_doubt_alone_is_the_reason(self, toy):
-        assert toy(Unclear("too short to tell"))(plain(FINE)).reason == "too short to tell"
+        assert toy(Inconclusive("too short to tell"))(plain(FINE)).reason == "too short to tell"
 
     def test_evidence_is_capped_and_violations_are_counted_on(self, toy):
         verdict = toy(*[Violation("a; expected b")] * 50)(plain(FINE))
@@ -140,13 +140,13 @@ class TestScopes:
             "forged": plain(FINE, credential=Credential.WRONG),
         }
         shown = []
-        run = toy(lambda x, _: iter([shown.append(x.case.id) or Held()]), scope=scope)
+        run = toy(lambda x, _: iter([shown.append(x.case.id) or Satisfied()]), scope=scope)
         run(*(replace(x, case=replace(x.case, id=name)) for name, x in exchanges.items()))
         assert set(shown) == seen
 
     def test_when_names_the_requests_that_a_row_speaks_of(self, toy):
-        run = toy(Held())
-        asks, not_ = stream(FINE, asked={"stream_options": {"include_usage": True}}), stream(FINE)
+        run = toy(Satisfied())
+        asks, not_ = stream(FINE, request={"stream_options": {"include_usage": True}}), stream(FINE)
         assert run(asks, not_, when={"include_usage": True}).exchanges == 1
         assert run(asks, not_, when={"include_usage": False}).exchanges == 1
         assert run(plain(FINE), plain(FINE, {"n": 2}), plain(FINE, {"n": 3}), when={"n": [1, 2]}).exchanges == 2
@@ -169,7 +169,7 @@ class TestNothingSeen:
         assert "cannot provoke" in verdict.reason
 
     def test_what_the_target_refuses_is_not_applicable(self, toy):
-        verdict = toy(due=lambda asked, _: asked.echo)(error(asked={"echo": True}), plain(FINE))
+        verdict = toy(due=lambda asked, _: asked.echo)(error(request={"echo": True}), plain(FINE))
         assert verdict.outcome is Outcome.NOT_APPLICABLE
         assert "refused all 1 requests that ask for it (HTTP 400)" in verdict.reason
 
@@ -186,7 +186,7 @@ class TestNothingSeen:
 class TestGroups:
     def shown(self, toy, *exchanges, **about):
         groups = []
-        toy(lambda group, _: iter([groups.append(group) or Held()]), scope=Scope.GROUP, group="twin", **about)(
+        toy(lambda group, _: iter([groups.append(group) or Satisfied()]), scope=Scope.GROUP, group="twin", **about)(
             *exchanges
         )
         return groups
@@ -209,11 +209,11 @@ class TestGroups:
         assert [group.key for group in self.shown(toy, mine, other, keyed=True)] == ["toy.row n=1"]
 
     def test_all_members_of_a_doubtful_group_are_repeated(self, toy):
-        run = toy(Unclear("once", repeat=True), scope=Scope.GROUP, group="twin")
+        run = toy(Inconclusive("once", repeat=True), scope=Scope.GROUP, group="twin")
         assert run(self.member(0, "x"), self.member(1, "y")).repeat == (("case/0", "case/1"),)
 
     def test_what_the_target_refuses_a_half_of_is_not_owed(self, toy):
-        run = toy(Unclear("nothing to compare"), scope=Scope.GROUP, group="twin")
+        run = toy(Inconclusive("nothing to compare"), scope=Scope.GROUP, group="twin")
         refused = numbered(error(), 1, groups=(Membership("twin", "a", "y"),))
         assert run(self.member(0, "x"), refused).outcome is Outcome.NOT_APPLICABLE
         assert run(self.member(0, "x"), self.member(1, "y")).outcome is Outcome.INCONCLUSIVE
@@ -221,8 +221,8 @@ class TestGroups:
 
 class TestFaultsOfOurOwn:
     def test_a_check_that_raises_is_our_error_and_says_where(self, toy):
-        def broken(x, terms):
-            yield Held()
+        def broken(x, context):
+            yield Satisfied()
             raise KeyError("usage")
 
         verdict = toy(broken)(plain(FINE))
@@ -233,7 +233,7 @@ class TestFaultsOfOurOwn:
 
 class TestServing:
     def serves(self, check, asked, **about):
-        return serves(row(check), case(asked, **about), Terms(CONTRACT))
+        return serves(row(check), case(asked, **about), CheckContext(CONTRACT))
 
     def test_a_case_serves_what_it_is_due_to_show(self):
         assert self.serves("done_is_sent", {"stream": True})
@@ -265,7 +265,7 @@ def test_judging_again_gives_the_same_verdicts():
 
 class TestMessages:
     def test_expect_tells_what_was_seen_first(self):
-        assert expect(True, "2", "1") == Held("")
+        assert expect(True, "2", "1") == Satisfied("")
         assert expect(False, "n is 2", "1", "/n") == Violation("n is 2; expected 1", "/n")
 
     @pytest.mark.parametrize("value", ["\x1b[31m", "\u202e", "\ud800", "\x00\n", {"a": "\x07"}, b"\xff\x1b"])
@@ -292,7 +292,7 @@ class TestMessages:
     ids=["a member named twice", "a byte order mark", "no object"],
 )
 def test_what_readers_take_in_different_ways_is_judged_by_nobody(toy, content):
-    judged = toy(Held())
+    judged = toy(Satisfied())
     x = plain(FINE)
     odd = Exchange(replace(x.case, content=content, hostile=True, validity=Validity.UNSPECIFIED), x.attempts)
     assert judged(odd).examined == 0

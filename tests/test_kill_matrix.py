@@ -11,9 +11,9 @@ from conformance.contract import load, providers
 from conformance.judge.catalogue import load as checks
 from conformance.model import Level
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.legal_variants import LEGAL_VARIANTS
 from conformance.selftest.mutation_score import stored
-from conformance.selftest.mutation_testing import applying, ground, home, pairs, trial, trials
+from conformance.selftest.mutation_testing import applying, baseline, home, pairs, trial, trials
 from conformance.selftest.scores import catalogue, merged, table
 
 DATA = Path(__file__).parents[1] / "conformance" / "selftest"
@@ -35,7 +35,7 @@ def reason(name, provider, profile):
 
 @pytest.mark.parametrize(("provider", "name"), homed(FAULTS))
 def test_its_check_catches(provider, name):
-    found = trial(ground(provider, "gate"), FAULTS[name])
+    found = trial(baseline(provider, "gate"), FAULTS[name])
     excuse = reason(name, provider, "gate")
     assert not found.broke, f"{name} breaks the suite or the reference instead of the promise: {found.broke[0]}"
     if excuse:
@@ -47,26 +47,26 @@ def test_its_check_catches(provider, name):
         )
 
 
-@pytest.mark.parametrize(("provider", "name"), homed(ODDITIES))
+@pytest.mark.parametrize(("provider", "name"), homed(LEGAL_VARIANTS))
 def test_nobody_minds(provider, name):
-    found = trial(ground(provider, "gate"), ODDITIES[name])
+    found = trial(baseline(provider, "gate"), LEGAL_VARIANTS[name])
     assert not found.broke, found.broke[0]
     assert not found.fell, f"legal on {provider}, and held against it: {found.why}"
 
 
-@pytest.mark.parametrize("name", [*FAULTS, *ODDITIES])
+@pytest.mark.parametrize("name", [*FAULTS, *LEGAL_VARIANTS])
 def test_there_is_an_occasion_for_it_under_some_contract(name):
-    assert home({**FAULTS, **ODDITIES}[name])
+    assert home({**FAULTS, **LEGAL_VARIANTS}[name])
 
 
 def test_every_contract_has_its_share():
-    for planted in (FAULTS, ODDITIES):
+    for planted in (FAULTS, LEGAL_VARIANTS):
         assert {home(one) for one in planted.values() if home(one)} == set(providers())
 
 
 @pytest.mark.parametrize("provider", providers())
 def test_the_plain_reference_breaks_nothing(provider):
-    plain = ground(provider, "gate").plain
+    plain = baseline(provider, "gate").plain
     assert not plain.broken
     assert not [one.reason for one in plain.verdicts if one.outcome == "error"]
 
@@ -118,7 +118,7 @@ def test_two_runs_of_the_same_trial_agree():
 def test_a_fault_that_crashes_is_told_and_survives():
     fault = next(iter(FAULTS.values()))
     crash = replace(fault, alteration=replace(fault.alteration, change=lambda *_: None.no_such_thing))
-    found = trial(ground(home(fault), "gate"), crash)
+    found = trial(baseline(home(fault), "gate"), crash)
     assert not found.killed
     assert "AttributeError" in found.why
 

@@ -14,7 +14,7 @@ from conformance.selftest import scores
 from conformance.selftest.allowlist import Excuse, excuses, idle, reason
 from conformance.selftest.json_mutations import changed, differs, general, walk
 from conformance.selftest.mutation_score import stored
-from conformance.selftest.mutation_testing import ground
+from conformance.selftest.mutation_testing import baseline
 from conformance.selftest.wire_mutations import mutators, notice
 
 ROWS = excuses()
@@ -22,7 +22,7 @@ ROWS = excuses()
 
 @cache
 def named(provider):
-    return {one.name: one for one in mutators(ground(provider, "gate").plain.exchanges)}
+    return {one.name: one for one in mutators(baseline(provider, "gate").plain.exchanges)}
 
 
 def wire(provider):
@@ -30,7 +30,7 @@ def wire(provider):
 
 
 def fell(provider, name):
-    checks, touched = notice(ground(provider, "gate"), named(provider)[name])
+    checks, touched = notice(baseline(provider, "gate"), named(provider)[name])
     assert touched, f"{name} changes nothing"
     return checks
 
@@ -56,7 +56,7 @@ def test_a_member_that_is_free_may_go():
 
 
 def test_every_mutator_has_its_own_name_and_place():
-    found = list(mutators(ground("openai", "gate").plain.exchanges))
+    found = list(mutators(baseline("openai", "gate").plain.exchanges))
     assert len(found) == len(named("openai")) > 500
     assert {name.split()[0] for name in named("openai")} == {"plain", "chunk", "error", "event", "header"}
     assert {one.which for one in found} == {"", "first", "middle", "last"}
@@ -191,6 +191,6 @@ def load_bench():
 
 
 def test_a_ground_without_a_plain_run_is_refused():
-    bare = replace(ground("openai", "gate"), plain=None)
+    bare = replace(baseline("openai", "gate"), plain=None)
     with pytest.raises(ValueError, match="no plain run"):
         notice(bare, named("openai")["event done drop"])

@@ -1,9 +1,9 @@
 """Texts that part where two tokens are nearly as likely are no fault; all other differences stay one."""
 
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.fixtures import choice, completion, contract, plain
 from conformance.judge.near_ties import near_tie
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Group
 
 COLD = {"temperature": 0, "logprobs": 2, "prompt": "A"}
@@ -17,13 +17,13 @@ def lists(tokens, rival, gap):
     return {"tokens": list(tokens), "token_logprobs": values, "top_logprobs": tops, "text_offset": [0, 1, 2]}
 
 
-def reply(tokens, rival=None, gap=0.2, index=0, asked=(), finish="length"):
+def reply(tokens, rival=None, gap=0.2, index=0, request=(), finish="length"):
     scores = None if rival is None else lists(tokens, rival, gap)
-    return plain(completion(choice("".join(tokens), index, finish, scores)), {**COLD, **dict(asked)})
+    return plain(completion(choice("".join(tokens), index, finish, scores)), {**COLD, **dict(request)})
 
 
 def told(one, other, index=0):
-    return near_tie([[one] * 3, [other] * 3], index, Terms(contract()))
+    return near_tie([[one] * 3, [other] * 3], index, CheckContext(contract()))
 
 
 HER, ON = (" at", " her", " too"), (" at", " on", "ly")
@@ -51,7 +51,7 @@ class TestWhatANearTieIs:
 
     def test_a_text_that_the_limit_cut_does_not_part_from_a_longer_one(self):
         short, long, other = reply((" at",)), reply(HER, " on"), reply(ON, " her")
-        assert near_tie([[short, long], [other]], 0, Terms(contract()))
+        assert near_tie([[short, long], [other]], 0, CheckContext(contract()))
         assert not told(short, long)
 
     def test_tokens_may_be_named_by_their_bytes(self):
@@ -62,7 +62,7 @@ class TestWhatANearTieIs:
 
     def test_what_is_drawn_at_random_has_no_ties(self):
         warm = {"temperature": 1}
-        assert not told(reply(HER, " on", asked=warm), reply(ON, " her", asked=warm))
+        assert not told(reply(HER, " on", request=warm), reply(ON, " her", request=warm))
 
     def test_an_echoed_prompt_is_left_out(self):
         scores = lists(("A", *HER), " at", 9)
@@ -75,7 +75,7 @@ class TestRelations:
     def found(self, name, roles, *exchanges):
         members = {role: (x,) * 3 for role, x in zip(roles, exchanges, strict=True)}
         group = Group("example", "example", members)
-        return [type(one) for one in load()[name].function(group, Terms(contract()))]
+        return [type(one) for one in load()[name].function(group, CheckContext(contract()))]
 
     def batch(self, *answers):
         whole = completion(*(choice("".join(tokens), index, logprobs=lists(tokens, *rival)) for index, (tokens, *rival)
@@ -83,28 +83,28 @@ class TestRelations:
         return plain(whole, {**COLD, "prompt": ["A", "B"]})
 
     def test_a_batch_may_round_otherwise_than_single_prompts(self):
-        alone = (reply(HER, " on"), reply(HER, " on", asked={"prompt": "B"}))
+        alone = (reply(HER, " on"), reply(HER, " on", request={"prompt": "B"}))
         roles = ("single-0", "single-1", "batch")
         tied = self.batch((HER, " on", 0.2), (ON, " her", 0.2))
-        assert self.found("batch_is_singles", roles, *alone, tied) == [Held, Held, Unclear, Held]
+        assert self.found("batch_is_singles", roles, *alone, tied) == [Satisfied, Satisfied, Inconclusive, Satisfied]
         apart = self.batch((HER, " on", 0.2), (ON, " her", 2.0))
         assert Violation in self.found("batch_is_singles", roles, *alone, apart)
 
     def test_so_may_several_choices_a_stream_and_a_stop_sequence(self):
         two = plain(completion(choice("".join(HER), 0), choice("".join(ON), 1, logprobs=lists(ON, " her", 0.1))),
                     {**COLD, "n": 2})  # fmt: skip
-        assert self.found("choices_agree_when_greedy", ("one", "many"), reply(HER), two) == [Held, Unclear]
+        assert self.found("choices_agree_when_greedy", ("one", "many"), reply(HER), two) == [Satisfied, Inconclusive]
         twins = self.found("twin_text_agrees", ("plain", "stream"), reply(HER, " on"), reply(ON, " her"))
-        assert twins == [Unclear]
-        stopped = reply(ON, " her", asked={"stop": "too"})
-        assert set(self.found("stop_cuts_earliest", ("without", "with"), reply(HER, " on"), stopped)) == {Unclear}
+        assert twins == [Inconclusive]
+        stopped = reply(ON, " her", request={"stop": "too"})
+        assert set(self.found("stop_cuts_earliest", ("without", "with"), reply(HER, " on"), stopped)) == {Inconclusive}
 
     def test_the_same_request_may_be_rounded_in_two_ways(self):
         found = load()["greedy_repeats"].function
         for rival in (" on", " off", None):
             replies = {"first": (reply(HER, rival),) * 3, "second": (reply(ON),) * 3}
-            (finding,) = found(Group("repeat", "plain", replies), Terms(contract()))
-            assert isinstance(finding, Unclear)
+            (finding,) = found(Group("repeat", "plain", replies), CheckContext(contract()))
+            assert isinstance(finding, Inconclusive)
             assert ("nearly as likely" in finding.reason) is (rival == " on")
 
     def test_without_log_probabilities_a_difference_stays_one(self):

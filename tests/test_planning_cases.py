@@ -14,10 +14,10 @@ from conformance.judge.fixtures import contract as small
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
 from conformance.model.json_text import MISSING
 from conformance.plan.boundaries import beyond, ends, open_ends
-from conformance.plan.context import SHORT, Scene
+from conformance.plan.context import SHORT, PlanContext
 from conformance.plan.covering_rows import coverage, rows
-from conformance.plan.factors import Dimension, dimensions
-from conformance.plan.parameter_values import inside, level, specimens
+from conformance.plan.factors import Factor, factors
+from conformance.plan.parameter_values import factor_level, inside, specimens
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
 
@@ -61,7 +61,7 @@ class TestInvalids:
     @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
     def test_each_breaks_the_rule_that_it_names_and_no_other(self, found):
         """What the schema complains of, and which limits are passed, all belong to the one member and keyword."""
-        rows, known = found.scene.rows, controls(found)
+        rows, known = found.context.rows, controls(found)
         for case in invalid(found):
             told = rows[case.breaks[0]].params
             if "combination" in told:
@@ -124,13 +124,13 @@ class TestSingles:
     @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
     def test_full_sends_each_value_of_each_dimension_alone(self, found):
         alone = bodies(case for case in found.cases if case.origin in {"value", "base", "relation"})
-        scene = replace(found.scene, known=found.known)
-        for one in dimensions(scene):
+        context = replace(found.context, known=found.known)
+        for one in factors(context):
             for value in one.levels:
-                assert scene.body(value.patch) in alone, value.label
+                assert context.body(value.patch) in alone, value.label
 
     def test_gate_sends_one_value_of_each_shown_dimension_alone(self):
-        base = plan("openai").scene.base
+        base = plan("openai").context.base
         alone = bodies(case for case in plan("openai").cases if case.origin == "value")
         odd = [frozenset(name for name in {*body, *base} if body.get(name) != base.get(name)) for body in alone]
         for name in ("n", "logprobs"):
@@ -167,28 +167,28 @@ class TestEdges:
     LIMIT = Limit("temperature", 0, 2, Edge.CLOSED, Edge.UNSPECIFIED)
 
     def test_a_closed_end_and_a_step_inside_of_each_are_values(self):
-        scene = Scene(contract("openai"), "m")
-        assert [one.value for one in ends(scene, self.LIMIT)] == [0, 0.01, 1.99]
+        context = PlanContext(contract("openai"), "m")
+        assert [one.value for one in ends(context, self.LIMIT)] == [0, 0.01, 1.99]
 
     def test_an_end_left_open_is_observed_and_neither_accepted_nor_refused(self):
         assert [one.value for one in open_ends(self.LIMIT)] == [2]
-        assert list(beyond(Scene(contract("openai"), "m"), self.LIMIT, "maximum")) == [2.01, 1002]
+        assert list(beyond(PlanContext(contract("openai"), "m"), self.LIMIT, "maximum")) == [2.01, 1002]
 
     def test_a_strict_end_is_outside_itself(self):
-        scene, strict = Scene(contract("openai"), "m"), Limit("top_p", 0, 1, Edge.OPEN, Edge.OPEN)
-        assert list(beyond(scene, strict, "minimum"))[:2] == [0, -0.01]
+        context, strict = PlanContext(contract("openai"), "m"), Limit("top_p", 0, 1, Edge.OPEN, Edge.OPEN)
+        assert list(beyond(context, strict, "minimum"))[:2] == [0, -0.01]
 
     def test_the_count_of_a_list_and_the_values_of_a_map_have_edges(self):
-        scene = Scene(contract("openai"), "m")
-        lists = [one.value for one in ends(scene, Limit("stop[]", 1, 4))]
+        context = PlanContext(contract("openai"), "m")
+        lists = [one.value for one in ends(context, Limit("stop[]", 1, 4))]
         assert [len(one) for one in lists] == [1, 2, 4, 3]
-        assert next(ends(scene, Limit("logit_bias.*", -100, 100))).value == {"0": -100}
+        assert next(ends(context, Limit("logit_bias.*", -100, 100))).value == {"0": -100}
 
     def test_full_tries_every_closed_end_of_every_documented_range(self):
         found = plan("openai", "full")
         sent = {(name, repr(value)) for body in bodies(found.cases) for name, value in body.items()}
         for limit in found.contract.limits:
-            for one in ends(found.scene, limit) if limit.binding else ():
+            for one in ends(found.context, limit) if limit.binding else ():
                 ((name, value),) = one.patch.items()
                 assert (name, repr(value)) in sent, one.label
 
@@ -221,10 +221,10 @@ class TestValues:
         assert inside(Limit("x", 0), (-1,)) is None
 
     def test_a_level_tells_values_apart_by_type(self):
-        assert level("n", 1).holds({"n": 1})
-        assert not level("n", 1).holds({"n": True})
-        assert not level("n", 1).holds({"n": 1.0})
-        assert level("n", MISSING).holds({})
+        assert factor_level("n", 1).holds({"n": 1})
+        assert not factor_level("n", 1).holds({"n": True})
+        assert not factor_level("n", 1).holds({"n": 1.0})
+        assert factor_level("n", MISSING).holds({})
 
     def test_a_sixth_parameter_is_planned_from_its_schema_alone(self):
         known = contract("nebius")
@@ -240,44 +240,44 @@ class TestValues:
 
 
 class TestArrays:
-    LEVELS = tuple(Dimension(name, tuple(level(name, value) for value in values)) for name, values in {
+    LEVELS = tuple(Factor(name, tuple(factor_level(name, value) for value in values)) for name, values in {
         "echo": (MISSING, True), "n": (MISSING, 2, 3), "logprobs": (MISSING, 0, 1, 5), "seed": (MISSING, 7),
         "best_of": (MISSING, 3),
     }.items())  # fmt: skip
 
-    def scene(self, *rules):
-        return Scene(replace(contract("openai"), combinations=rules), "m")
+    def context(self, *rules):
+        return PlanContext(replace(contract("openai"), combinations=rules), "m")
 
     @pytest.mark.parametrize("strength", [2, 3])
     def test_every_combination_of_levels_occurs_in_some_row(self, strength):
-        found = rows(self.scene(), self.LEVELS, strength)
+        found = rows(self.context(), self.LEVELS, strength)
         sizes = [range(len(one.levels)) for one in self.LEVELS]
         for places in combinations(range(len(sizes)), strength):
             for wanted in product(*(sizes[place] for place in places)):
                 assert any(tuple(row[place] for place in places) == wanted for row in found)
 
     def test_rows_are_far_fewer_than_all_combinations(self):
-        assert len(rows(self.scene(), self.LEVELS, 2)) <= 15
+        assert len(rows(self.context(), self.LEVELS, 2)) <= 15
 
     def test_members_that_do_not_go_together_are_in_no_row(self):
         rule = Combination("r", Validity.INVALID, given=("best_of", "n"), compare=("best_of", "eq", "n"))
-        found = rows(self.scene(rule), self.LEVELS, 3)
+        found = rows(self.context(rule), self.LEVELS, 3)
         assert not [row for row in found if (row[1], row[4]) == (2, 1)]
         assert [row for row in found if (row[1], row[4]) == (1, 1)]
 
     def test_what_the_contract_leaves_open_is_combined_until_the_target_refuses_it(self):
         rule = Combination("r", Validity.UNSPECIFIED, where={"echo": True}, given=("logprobs",))
-        scene = self.scene(rule)
-        assert [row for row in rows(scene, self.LEVELS, 2) if row[0] == 1 and row[2]]
-        scene.known.refused["r"] = {"echo": True, "logprobs": 1}
-        assert not [row for row in rows(scene, self.LEVELS, 2) if row[0] == 1 and row[2]]
+        context = self.context(rule)
+        assert [row for row in rows(context, self.LEVELS, 2) if row[0] == 1 and row[2]]
+        context.known.refused["r"] = {"echo": True, "logprobs": 1}
+        assert not [row for row in rows(context, self.LEVELS, 2) if row[0] == 1 and row[2]]
 
     def test_rows_that_were_sent_already_are_not_sent_again(self):
-        first = rows(self.scene(), self.LEVELS, 2)
-        assert rows(self.scene(), self.LEVELS, 2, first) == []
+        first = rows(self.context(), self.LEVELS, 2)
+        assert rows(self.context(), self.LEVELS, 2, first) == []
 
     def test_coverage_names_what_is_missed(self):
-        found = coverage(self.scene(), self.LEVELS[:2], [{"echo": True, "n": 2}, {}], 2)
+        found = coverage(self.context(), self.LEVELS[:2], [{"echo": True, "n": 2}, {}], 2)
         assert (found.met, found.of) == (2, 6)
         assert "echo=true + n=3" in found.missed
 

@@ -3,19 +3,19 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planned import PROVIDERS, TEXT, contract, journey, obedient, plan
+from planned import PROVIDERS, TEXT, contract, obedient, plan, planner
 
 from conformance.judge.fixtures import choice, completion, error, logprobs, plain, stream, usage
 from conformance.model import Membership, RequestCase, Requirement, Validity
 from conformance.model.budget import Budget, Cost
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import Bundle, Sent
-from conformance.plan.context import Scene, identity
+from conformance.plan.case_group import CaseGroup, Sent
+from conformance.plan.context import PlanContext, identity
 from conformance.plan.follow_ups import TABLE, nearly, pieces
-from conformance.plan.learned_target import Known
-from conformance.plan.requirement_coverage import Serving, cost, must
-from conformance.plan.set_cover import Choice, Purse, choose
+from conformance.plan.learned_target import LearnedTarget
+from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
+from conformance.plan.set_cover import Choice, RemainingBudget, choose
 
 
 def accept(row, label, role, body, status=200):
@@ -27,14 +27,14 @@ def accept(row, label, role, body, status=200):
 
 class TestKnown:
     def test_a_value_that_is_refused_alone_is_refused(self):
-        known = Known()
+        known = LearnedTarget()
         known.learn([accept("request.suffix.accepts", "suffix", "probe", {"suffix": "x", "n": 1}, 400)])
         assert known.refused == {"suffix": {"suffix": "x"}}
         assert known.spoils({"suffix": "x", "echo": True})
         assert not known.spoils({"suffix": "y"})
 
     def test_a_value_that_is_refused_in_company_is_suspect(self):
-        known = Known()
+        known = LearnedTarget()
         known.learn([accept("request.n.accepts", "n=2", "joint", {"n": 2}, 400)])
         assert (known.suspect, known.refused) == ({"n=2"}, {})
         known.learn([accept("request.n.accepts", "n=2", "joint", {"n": 2})])
@@ -42,12 +42,12 @@ class TestKnown:
 
     @pytest.mark.parametrize("status", [401, 403, 408, 429])
     def test_an_answer_that_is_no_refusal_teaches_nothing(self, status):
-        known = Known()
+        known = LearnedTarget()
         known.learn([accept("request.n.accepts", "n=2", "probe", {"n": 2}, status)])
         assert not known.refused
 
     def test_a_server_error_keeps_a_value_out_as_well(self):
-        known = Known()
+        known = LearnedTarget()
         known.learn([accept("request.n.accepts", "n=2", "probe", {"n": 2}, 500)])
         assert "n=2" in known.refused
 
@@ -60,7 +60,7 @@ class TestKnown:
         ],
     )
     def test_the_context_is_read_from_a_refusal(self, message, length):
-        known, groups = Known(), (Membership("overflow", "x", "probe"),)
+        known, groups = LearnedTarget(), (Membership("overflow", "x", "probe"),)
         known.learn([Exchange(RequestCase("x", b"{}", "relation", groups=groups), error(message).attempts)])
         assert known.context() == length
 
@@ -83,19 +83,19 @@ class TestStops:
         assert pieces(text) is None
 
     def test_a_stop_is_cut_out_plain_and_streamed(self):
-        cuts = [case for wave in journey("openai") for case in wave.cases if case.origin == "cut"]
+        cuts = [case for wave in planner("openai") for case in wave.cases if case.origin == "cut"]
         assert {case.body.get("stream") for case in cuts} == {None, True}
 
     def test_what_nearly_matches_begins_in_the_text_and_does_not_occur(self):
         assert TEXT.find(nearly(TEXT)[:-1]) == 1
         assert nearly(TEXT) not in TEXT
-        parts = {part.role for wave in journey("openai", profile="full") for case in wave.cases for part in case.groups
+        parts = {part.role for wave in planner("openai", profile="full") for case in wave.cases for part in case.groups
                  if part.kind == "never" and part.key == "stop nearly plain"}  # fmt: skip
         assert parts == {"without", "with"}
 
     def test_a_model_that_says_nothing_gives_no_cut(self):
         silent = lambda case: plain(completion(choice("")), case.content)  # noqa: E731
-        assert not [case for wave in journey("openai", silent) for case in wave.cases if case.origin == "cut"]
+        assert not [case for wave in planner("openai", silent) for case in wave.cases if case.origin == "cut"]
 
 
 class TestLimits:
@@ -107,7 +107,7 @@ class TestLimits:
         if case.validity is Validity.INVALID or body.get("max_tokens") is not None:
             return obedient(case)
         whole = completion(choice(TEXT), usage=usage(9, 1000))
-        return stream(whole, asked=body) if body.get("stream") is True else plain(whole, case.content)
+        return stream(whole, request=body) if body.get("stream") is True else plain(whole, case.content)
 
     @staticmethod
     def whole(waves):
@@ -115,13 +115,13 @@ class TestLimits:
         return [case for case in found if case.body.get("max_tokens") is None and case.hang_up_after is None]
 
     def test_no_second_reply_without_a_limit_is_read_to_its_end_where_the_first_ran_on(self):
-        assert [case.body.get("max_tokens", "absent") for case in self.whole(journey("openai", self.endless))] == [
+        assert [case.body.get("max_tokens", "absent") for case in self.whole(planner("openai", self.endless))] == [
             "absent"
         ]
-        assert {case.body.get("max_tokens", "absent") for case in self.whole(journey("openai"))} == {"absent", None}
+        assert {case.body.get("max_tokens", "absent") for case in self.whole(planner("openai"))} == {"absent", None}
 
     def test_null_is_hung_up_on_instead(self):
-        found = [case for wave in journey("openai", self.endless) for case in wave.cases if case.hang_up_after == 2]
+        found = [case for wave in planner("openai", self.endless) for case in wave.cases if case.hang_up_after == 2]
         assert [(case.body["max_tokens"], case.body["stream"]) for case in found] == [(None, True)]
 
 
@@ -140,14 +140,14 @@ class TestBans:
         return plain(completion(choice("".join(tokens), logprobs=lists)), case.content)
 
     def test_a_token_that_comes_by_itself_is_forced_and_banned_by_its_id(self):
-        waves = journey("openai", self.spelling, "full")
+        waves = planner("openai", self.spelling, "full")
         bans = [(part.role, case.body) for wave in waves for case in wave.cases for part in case.groups
                 if part.kind == "ban"]  # fmt: skip
         told = {role: body.get("logit_bias") for role, body in bans}
         assert told == {"without": None, "forced": {"42": 100}, "with": {"42": -100}}
 
     def test_without_a_spelling_one_of_two_forced_tokens_is_banned(self):
-        told = [(part.role, case.body.get("logit_bias")) for wave in journey("openai", profile="full")
+        told = [(part.role, case.body.get("logit_bias")) for wave in planner("openai", profile="full")
                 for case in wave.cases for part in case.groups if part.kind == "ban"]  # fmt: skip
         assert told == [
             ("without", None),
@@ -164,29 +164,29 @@ class TestBans:
                 return self.spelling(case)
             return plain(completion(choice(" a\ufffd", logprobs=logprobs([" a", "<42>"]))), case.content)
 
-        banned = {token for wave in journey("openai", in_parts, "full") for case in wave.cases for part in case.groups
+        banned = {token for wave in planner("openai", in_parts, "full") for case in wave.cases for part in case.groups
                   if part.kind == "ban" and part.role == "with" for token in case.body["logit_bias"]}  # fmt: skip
         assert banned == {"100", "70"}
 
 
 class TestSharing:
     def case(self, body, *groups):
-        return Scene(contract("openai"), "m").case("relation", body, *groups)
+        return PlanContext(contract("openai"), "m").case("relation", body, *groups)
 
     def test_bundles_that_want_the_same_request_share_it(self):
         one, other = (Membership(kind, "k", "without") for kind in ("echo", "logprobs"))
         body = {"model": "m", "prompt": "p"}
-        (case,) = Sent().assemble([Bundle("values", 1, (self.case(body, part),)) for part in (one, other)])
+        (case,) = Sent().assemble([CaseGroup("values", 1, (self.case(body, part),)) for part in (one, other)])
         assert case.groups == (one, other)
 
     def test_a_copy_is_another_exchange(self):
         body = {"model": "m", "prompt": "p"}
-        cases = Sent().assemble([Bundle("values", 1, (self.case(body), self.case(body)), (0, 1))])
+        cases = Sent().assemble([CaseGroup("values", 1, (self.case(body), self.case(body)), (0, 1))])
         assert len({case.id for case in cases}) == 2
         assert len({case.content for case in cases}) == 1
 
     def test_a_request_of_an_earlier_wave_is_sent_again_under_a_new_id(self):
-        sent, bundle = Sent(), Bundle("values", 1, (self.case({"model": "m", "prompt": "p"}),))
+        sent, bundle = Sent(), CaseGroup("values", 1, (self.case({"model": "m", "prompt": "p"}),))
         first, second = sent.assemble([bundle]), sent.assemble([bundle])
         assert first[0].id != second[0].id
 
@@ -204,10 +204,10 @@ class TestSelection:
     def bundle(self, number, rank=3, *rows, tokens=1):
         body = {"model": "m", "prompt": f"p{number}", "max_tokens": tokens}
         groups = [Membership("accept", f"{row} x", "probe") for row in rows]
-        return Bundle("values", rank, (Scene(self.CONTRACT, "m").case("value", body, *groups),))
+        return CaseGroup("values", rank, (PlanContext(self.CONTRACT, "m").case("value", body, *groups),))
 
     def chosen(self, bundles, budget, wanted=()):
-        return choose(bundles, Purse(budget), Serving(self.CONTRACT), (), wanted, {})
+        return choose(bundles, RemainingBudget(budget), RequirementCoverage(self.CONTRACT), (), wanted, {})
 
     def test_what_must_be_shown_goes_before_what_is_dear(self):
         dear, needed = self.bundle(1, 1), self.bundle(2, 9, "request.n.accepts")
@@ -232,24 +232,24 @@ class TestSelection:
 
     def test_what_follows_is_paid_for_together_with_what_it_rests_on(self):
         later = self.bundle(2)
-        first = Bundle("values", 1, self.bundle(1).cases, then=Bundle("learned", 1, later.cases))
-        assert Choice(Purse(Budget()), Serving(self.CONTRACT), {}).price(first) == (2, Cost(2, 2))
+        first = CaseGroup("values", 1, self.bundle(1).cases, then=CaseGroup("learned", 1, later.cases))
+        assert Choice(RemainingBudget(Budget()), RequirementCoverage(self.CONTRACT), {}).price(first) == (2, Cost(2, 2))
         assert self.chosen([first], Budget(requests=1)) == []
 
     def test_a_request_that_must_be_refused_costs_no_tokens(self):
-        case = Scene(self.CONTRACT, "m").case("invalid", {"model": "m", "prompt": "p", "n": 0, "max_tokens": 90})
+        case = PlanContext(self.CONTRACT, "m").case("invalid", {"model": "m", "prompt": "p", "n": 0, "max_tokens": 90})
         assert cost(case, {}) == Cost(0, 0)
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_serving_agrees_with_the_judge_about_every_row_of_one_reply(self, provider):
-        from conformance.judge.catalogue import Scope, Terms, load
+        from conformance.judge.catalogue import CheckContext, Scope, load
         from conformance.judge.verdicts import serves
 
         found = plan(provider)
-        serving = Serving(found.contract)
+        serving = RequirementCoverage(found.contract)
         rows = [row for row in found.contract.requirements if load()[row.check].scope is not Scope.GROUP]
         for case in found.cases[::9]:
-            told = {row.id for row in rows if serves(row, case, Terms(found.contract, row.params))}
+            told = {row.id for row in rows if serves(row, case, CheckContext(found.contract, row.params))}
             assert {row.id for row in rows} & serving.of(case) == told
 
     def test_musts_are_the_rows_that_a_run_owes(self):

@@ -4,24 +4,24 @@ import pytest
 from planned import PROVIDERS, answered, contract, drawn, obedient, refusing
 
 from conformance import plan as planning
-from conformance.plan.case_group import ORDER, Bundle
-from conformance.plan.context import Scene
-from conformance.plan.learned_target import Known
-from conformance.plan.planner import ONLY, PARTS, Journey, bundles
+from conformance.plan.case_group import ORDER, CaseGroup
+from conformance.plan.context import PlanContext
+from conformance.plan.learned_target import LearnedTarget
+from conformance.plan.planner import ONLY, PARTS, Planner, bundles
 from conformance.plan.remembered import KEPT, Remembered, Seen
 
 
 class Forgetful(Remembered):
-    def of(self, part, scene, *more):
-        return tuple(part(scene, *more))
+    def of(self, part, context, *more):
+        return tuple(part(context, *more))
 
     def choice(self, made, *_):
         return made()
 
 
-def journey(provider, answer, remembered, profile="gate"):
-    scene = planning.setting(contract(provider), "m", profile, has_key=True)
-    plan = Journey(scene, drawn(provider, profile), remembered=remembered).waves()
+def planner(provider, answer, remembered, profile="gate"):
+    context = planning.setting(contract(provider), "m", profile, has_key=True)
+    plan = Planner(context, drawn(provider, profile), remembered=remembered).waves()
     waves = [next(plan)]
     while True:
         try:
@@ -42,11 +42,11 @@ TARGETS = {
 def test_plans_that_share_what_they_remember_equal_plans_that_do_not(provider):
     shared = Remembered()
     for answer in (*TARGETS.values(), obedient):
-        assert journey(provider, answer, shared) == journey(provider, answer, Forgetful())
+        assert planner(provider, answer, shared) == planner(provider, answer, Forgetful())
 
 
-def scene(known):
-    return Scene(contract("openai"), "m", known=known)
+def context(known):
+    return PlanContext(contract("openai"), "m", known=known)
 
 
 class Part:
@@ -55,10 +55,10 @@ class Part:
     def __init__(self, look):
         self.look, self.made = look, 0
 
-    def __call__(self, scene):
+    def __call__(self, context):
         self.made += 1
-        self.look(scene.known)
-        yield Bundle("rows", self.made, ())
+        self.look(context.known)
+        yield CaseGroup("rows", self.made, ())
 
 
 LOOKS = {
@@ -74,33 +74,33 @@ LOOKS = {
 
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_part_is_made_again_when_what_it_looked_at_is_another(name):
-    part, remembered, known = Part(LOOKS[name]), Remembered(), Known()
-    first = remembered.of(part, scene(known))
-    assert remembered.of(part, scene(known)) is first
+    part, remembered, known = Part(LOOKS[name]), Remembered(), LearnedTarget()
+    first = remembered.of(part, context(known))
+    assert remembered.of(part, context(known)) is first
     known.accepted.add("n=2")  # at which none of them looks
-    assert remembered.of(part, scene(known)) is first
+    assert remembered.of(part, context(known)) is first
     known.suspect.add("x")
     known.refused["n=2"] = {"n": 2}
     known.no_cold = True
-    known.replies[b"{}"] = obedient(scene(known).case("value", scene(known).bare))
-    again = remembered.of(part, scene(known))
+    known.replies[b"{}"] = obedient(context(known).case("value", context(known).bare))
+    again = remembered.of(part, context(known))
     assert (again is first) is (name == "context")
-    assert remembered.of(part, scene(Known())) is first
+    assert remembered.of(part, context(LearnedTarget())) is first
 
 
 def test_little_is_kept():
     part, remembered = Part(lambda known: known.suspect), Remembered()
     for number in range(50):
-        remembered.of(part, scene(Known(suspect={str(number)})))
-    remembered.of(part, scene(Known(suspect={"0"})))
-    remembered.of(part, scene(Known(suspect={"49"})))
+        remembered.of(part, context(LearnedTarget(suspect={str(number)})))
+    remembered.of(part, context(LearnedTarget(suspect={"0"})))
+    remembered.of(part, context(LearnedTarget(suspect={"49"})))
     assert part.made == 50
     assert [len(kept) for kept in remembered._made.values()] == [2 * KEPT]
 
 
 def test_looks_behave_like_what_is_looked_at():
-    known = Known(refused={"n=2": {"n": 2}}, suspect={"x"})
-    x = obedient(scene(known).case("value", scene(known).bare))
+    known = LearnedTarget(refused={"n=2": {"n": 2}}, suspect={"x"})
+    x = obedient(context(known).case("value", context(known).bare))
     known.learn([x])
     seen = Seen(known)
     assert seen.spoils({"n": 2})

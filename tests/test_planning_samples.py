@@ -18,7 +18,7 @@ from conformance.contract.validity import validity
 from conformance.model import Validity
 from conformance.model.json_text import dumps
 from conformance.plan.covering_rows import row_of
-from conformance.plan.factors import dimensions
+from conformance.plan.factors import factors
 from conformance.plan.samples import LEAST, free_text
 
 FULL = {provider: [body for body in drawn(provider, "full") if "model" in body] for provider in PROVIDERS}
@@ -47,7 +47,7 @@ class TestDrawnBodies:
 
     def test_a_row_with_drawn_values_keeps_its_place_in_the_array(self, provider):
         whole = plan(provider, "full")
-        found = dimensions(replace(whole.scene, known=whole.known))
+        found = factors(replace(whole.context, known=whole.known))
         for case in whole.drawn_cases:
             if case.origin == "row":
                 assert None not in row_of(found, case.body)

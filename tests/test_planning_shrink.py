@@ -7,7 +7,7 @@ from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import choice, completion, error, plain
 from conformance.model import BROKEN, Ending, Membership, Outcome, Validity
 from conformance.model.exchange import Exchange
-from conformance.plan.context import Scene
+from conformance.plan.context import PlanContext
 from conformance.run.reproducer import fits, smallest, traffic
 from conformance.run.shrink import PER_FAILURE, PER_RUN, shrinking
 
@@ -19,8 +19,8 @@ WIDE = {
 ID = "usage.total"
 
 
-def case(body, *groups, origin="row", terms=CONTRACT):
-    return Scene(terms, "m").case(origin, body, *groups)
+def case(body, *groups, origin="row", context=CONTRACT):
+    return PlanContext(context, "m").case(origin, body, *groups)
 
 
 def miscounts(when):
@@ -43,12 +43,12 @@ def refuses(when):
     return reply
 
 
-def drive(exchanges, reply, terms=CONTRACT, verdicts=None):
+def drive(exchanges, reply, context=CONTRACT, verdicts=None):
     """The waves, and the smallest request that is found for each requirement."""
     exchanges = list(exchanges)
     if verdicts is None:
-        verdicts = judge_all(terms, Traffic(exchanges))
-    found, waves = shrinking(terms, verdicts, tuple(exchanges)), []
+        verdicts = judge_all(context, Traffic(exchanges))
+    found, waves = shrinking(context, verdicts, tuple(exchanges)), []
     try:
         waves.append(next(found))
         while True:
@@ -57,7 +57,7 @@ def drive(exchanges, reply, terms=CONTRACT, verdicts=None):
             waves.append(found.send(back))
     except StopIteration:
         by_id = {x.case.id: x.case for x in exchanges}
-        return waves, {row: by_id[one] for row, one in smallest(terms, verdicts, exchanges).items()}
+        return waves, {row: by_id[one] for row, one in smallest(context, verdicts, exchanges).items()}
 
 
 def search(body, fails):
@@ -108,10 +108,10 @@ class TestOneFailure:
         assert {one.validity for one in seen} == {Validity.VALID}
 
     def test_a_limit_stays_where_nothing_would_take_its_place(self):
-        terms = contract("nebius")
-        assert terms.default("max_tokens") is None
+        context = contract("nebius")
+        assert context.default("max_tokens") is None
         reply = miscounts(lambda _: True)
-        waves, _ = drive([reply(case({**WIDE, "n": 1}, terms=terms))], reply, terms)
+        waves, _ = drive([reply(case({**WIDE, "n": 1}, context=context))], reply, context)
         seen = [one for wave in waves for one in wave.cases]
         assert seen
         assert all("max_tokens" in one.body for one in seen)

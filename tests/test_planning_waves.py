@@ -8,17 +8,17 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, journey, obedient, plan, refusing
+from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, obedient, plan, planner, refusing
 
 from conformance import plan as planning
 from conformance.judge.fixtures import error
 from conformance.model import Credential, Validity
 from conformance.model.budget import PROFILES, Budget, worst_case
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 from conformance.plan.covering_rows import coverage
-from conformance.plan.factors import dimensions
+from conformance.plan.factors import factors
 from conformance.plan.profiles import plannable
-from conformance.plan.requirement_coverage import Serving, must
+from conformance.plan.requirement_coverage import RequirementCoverage, must
 
 BOTH = [(provider, profile) for provider in PROVIDERS for profile in PROFILES]
 
@@ -30,7 +30,7 @@ def _holds(case, name):
 def price(found, provider):
     defaults = {name: contract(provider).default(name) for name in contract(provider).parameters}
     valid = [case for case in found if case.validity is not Validity.INVALID and isinstance(case.body, dict)]
-    return [worst_case(Asked(case.body, defaults)) for case in valid if not case.hostile]
+    return [worst_case(RequestView(case.body, defaults)) for case in valid if not case.hostile]
 
 
 class TestBudgets:
@@ -49,17 +49,17 @@ class TestBudgets:
 
     @pytest.mark.parametrize("most", [10, 40])
     def test_a_lower_ceiling_sends_less_and_plans_the_rest_as_left_out(self, most):
-        waves = journey("openai", budget=Budget(requests=most))
+        waves = planner("openai", budget=Budget(requests=most))
         assert waves[-1].name == planning.LEFT_OUT
         assert len(cases(waves[:-1])) <= most * 0.85
         assert len(cases(waves)) > most
 
     def test_a_ceiling_on_tokens_holds_as_well(self):
-        waves = journey("openai", budget=Budget(completion_tokens=100))
+        waves = planner("openai", budget=Budget(completion_tokens=100))
         assert sum(cost.completion for cost in price(cases(waves[:-1]), "openai")) <= 85
 
     def test_a_higher_ceiling_does_not_change_the_profile(self):
-        assert cases(journey("nebius", budget=Budget(requests=5000))) == cases(journey("nebius"))
+        assert cases(planner("nebius", budget=Budget(requests=5000))) == cases(planner("nebius"))
 
 
 class TestReach:
@@ -83,13 +83,13 @@ class TestReach:
     def test_full_meets_all_triples_where_there_is_text(self, provider):
         found = plan(provider, "full")
         valid = bodies(case for case in found.cases if case.validity is not Validity.INVALID)
-        scene = replace(found.scene, known=found.known)
-        places = [one for one in dimensions(scene) if one.name != "max_tokens"]
-        reached = coverage(scene, places, [body for body in valid if body.get("max_tokens") != 0], 3)
+        context = replace(found.context, known=found.known)
+        places = [one for one in factors(context) if one.name != "max_tokens"]
+        reached = coverage(context, places, [body for body in valid if body.get("max_tokens") != 0], 3)
         assert (reached.met, reached.missed) == (reached.of, ())
 
     def test_coverage_counts_what_was_answered_only(self):
-        found = answered(journey("openai"))
+        found = answered(planner("openai"))
         whole = planning.coverage(contract("openai"), found, model="m")
         half = planning.coverage(contract("openai"), found[::2], model="m")
         assert whole.share == 1
@@ -197,7 +197,7 @@ class TestOptions:
 
     @pytest.mark.parametrize("profile", PROFILES)
     def test_what_is_not_claimed_is_in_no_valid_request(self, profile):
-        found = journey("openai", profile=profile, claims=("no echo", "no best_of"))
+        found = planner("openai", profile=profile, claims=("no echo", "no best_of"))
         assert not [body for body in bodies(cases(found)) if {"echo", "best_of"} & body.keys()]
 
     def test_a_claim_that_nobody_knows_is_named(self):
@@ -218,19 +218,19 @@ class TestOptions:
 
 class TestLearning:
     def test_a_refused_value_leaves_all_combinations(self):
-        waves = journey("openai", refusing(lambda body: "suffix" in body))
+        waves = planner("openai", refusing(lambda body: "suffix" in body))
         tried = [wave.name for wave in waves for body in bodies(wave.cases) if isinstance(body.get("suffix"), str)]
         assert Counter(tried) == {"values": 1, "alone": 1}  # on the base, then on the bare request
 
     def test_a_refused_value_does_not_take_pairs_of_others_with_it(self):
         answer = refusing(lambda body: "suffix" in body)
-        reached = planning.coverage(contract("openai"), answered(journey("openai", answer), answer), model="m")
-        whole = planning.coverage(contract("openai"), answered(journey("openai")), model="m")
+        reached = planning.coverage(contract("openai"), answered(planner("openai", answer), answer), model="m")
+        whole = planning.coverage(contract("openai"), answered(planner("openai")), model="m")
         assert reached.share == 1
         assert reached.of < whole.of
 
     def test_what_is_refused_in_company_is_sent_alone_and_only_the_guilty_leaves(self):
-        waves = journey("openai", refusing(lambda body: body.get("presence_penalty") is not None))
+        waves = planner("openai", refusing(lambda body: body.get("presence_penalty") is not None))
         alone = [place for place, wave in enumerate(waves) if wave.name == "alone"]
         told = [part.key for place in alone for case in waves[place].cases for part in case.groups]
         assert any("presence_penalty" in key for key in told)
@@ -239,20 +239,20 @@ class TestLearning:
         assert [body for body in later if body.get("frequency_penalty") is not None]
 
     def test_a_value_that_is_refused_at_temperature_0_only_stays_and_the_two_do_not_meet_again(self):
-        waves = journey("openai", refusing(lambda body: (body.get("n") or 1) > 1 and body.get("temperature") == 0))
+        waves = planner("openai", refusing(lambda body: (body.get("n") or 1) > 1 and body.get("temperature") == 0))
         rows = bodies(case for wave in waves if wave.name == "rows" for case in wave.cases)
         several = [body for body in rows if (body.get("n") or 1) > 1]
         assert len(several) >= 3
         assert not [body for body in several if body.get("temperature") == 0]
 
     def test_what_is_apart_is_told_from_what_was_left_out_when_it_was_taken(self):
-        waves = journey("openai", refusing(lambda body: body.get("echo") is True and body.get("temperature") == 0))
+        waves = planner("openai", refusing(lambda body: body.get("echo") is True and body.get("temperature") == 0))
         told = [body for body in bodies(cases(waves[-6:])) if body.get("echo") is True]
         assert [body for body in told if body.get("temperature") != 0]
 
     def test_what_a_refusal_names_is_sent_alone_first(self):
         named = error("top_p must not be given").attempts
-        waves = journey("openai", lambda case: type("Named", (), {"attempts": named}) if _holds(case, "top_p")
+        waves = planner("openai", lambda case: type("Named", (), {"attempts": named}) if _holds(case, "top_p")
                         else obedient(case))  # fmt: skip
         first = next(wave for wave in waves if wave.name == "alone")
         alone = {name for body in bodies(first.cases) for name in body} - {"model", "prompt", "max_tokens"}
@@ -260,14 +260,14 @@ class TestLearning:
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_a_target_that_refuses_every_null_is_still_asked_for_every_must(self, provider):
-        waves = journey(provider, refusing(lambda body: None in body.values()))
-        serving, whole = Serving(contract(provider)), plan(provider)
+        waves = planner(provider, refusing(lambda body: None in body.values()))
+        serving, whole = RequirementCoverage(contract(provider)), plan(provider)
         shown = {one for case in cases(waves) for one in serving.of(case)}
         assert len(cases(waves)) <= PROFILES["gate"].requests
         assert must(contract(provider)) & whole.covered <= shown
 
     def test_a_row_that_says_nothing_when_it_is_refused_is_sent_without_what_the_document_leaves_open(self):
-        waves = journey("novita", refusing(lambda body: body.get("stream") is True and "stop" not in body
+        waves = planner("novita", refusing(lambda body: body.get("stream") is True and "stop" not in body
                                            and isinstance(body["prompt"], list)))  # fmt: skip
         again = [case for wave in waves if wave.name == "alone" for case in wave.cases if case.origin == "row"]
         assert again
@@ -275,30 +275,30 @@ class TestLearning:
         assert not [case for case in again if case.body.get("temperature") == 0]
 
     def test_where_temperature_0_is_refused_a_very_low_one_serves(self):
-        waves = journey("openai", refusing(lambda body: body.get("temperature") == 0))
+        waves = planner("openai", refusing(lambda body: body.get("temperature") == 0))
         assert [wave.name for wave in waves[:3]] == ["base", "base", "values"]
         later = bodies(case for wave in waves[2:] for case in wave.cases if case.origin == "base")
         assert {body.get("temperature") for body in later} == {0.01}
 
     def test_where_replies_cannot_repeat_nothing_is_built_on_it(self):
-        waves = journey("openai", refusing(lambda body: body.get("temperature") == 0))
+        waves = planner("openai", refusing(lambda body: body.get("temperature") == 0))
         kinds = {part.kind for case in cases(waves[1:]) for part in case.groups}
         assert "twin" in kinds
         assert not kinds & {"repeat", "prefix", "never", "cut"}
 
     def test_a_plan_goes_on_when_nothing_comes_back(self):
-        waves = journey("openai", hears=lambda _: False)
+        waves = planner("openai", hears=lambda _: False)
         assert {"base", "values", "rows"} <= {wave.name for wave in waves}
 
     def test_a_plan_goes_on_when_only_some_exchanges_come_back(self):
-        odd = journey("openai", hears=lambda x: int(x.case.id[-1], 16) % 2 == 0)
+        odd = planner("openai", hears=lambda x: int(x.case.id[-1], 16) % 2 == 0)
         assert max(Counter(case.id for case in cases(odd)).values()) == 1
 
     def test_stop_sequences_are_cut_from_what_the_model_said(self):
-        stops = [case.body["stop"] for case in cases(journey("openai")) if case.origin == "cut"]
+        stops = [case.body["stop"] for case in cases(planner("openai")) if case.origin == "cut"]
         flat = [stop for told in stops for stop in (told if isinstance(told, list) else [told])]
         assert [stop for stop in flat if stop in TEXT and stop.strip()]
 
     def test_no_request_of_the_plan_is_changed_by_what_does_not_matter(self):
-        told = [replace(case, groups=()) for case in cases(journey("openai"))]
-        assert told == [replace(case, groups=()) for case in cases(journey("openai"))]
+        told = [replace(case, groups=()) for case in cases(planner("openai"))]
+        assert told == [replace(case, groups=()) for case in cases(planner("openai"))]

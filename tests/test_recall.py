@@ -9,7 +9,7 @@ from conformance.judge.finding_cache import Recall
 from conformance.judge.fixtures import case, choice, completion, contract, plain
 from conformance.model import Layer, Level, Membership, Requirement, Source
 from conformance.model.exchange import Exchange
-from conformance.selftest.mutation_testing import PLANTED, ground, trial
+from conformance.selftest.mutation_testing import PLANTED, baseline, trial
 
 FINE = plain(completion(choice()))
 
@@ -33,16 +33,16 @@ def bare(x):
     ],
 )
 def test_a_trial_that_recalls_equals_one_judged_whole(provider, profile, name):
-    where = ground(provider, profile)
+    where = baseline(provider, profile)
     planted = PLANTED[name]
-    _, run = where.run(**{"faults" if getattr(planted, "check", "") else "oddities": (planted,)})
+    _, run = where.run(**{"faults" if getattr(planted, "check", "") else "variants": (planted,)})
     whole = judge_all(where.contract, Traffic([bare(x) for x in run.exchanges], run.planned))
     assert whole == run.verdicts
     assert run.broken or any(case.repeats for case in run.planned), "it must change what is judged"
 
 
 def test_a_trial_leaves_nothing_behind_for_the_next():
-    where = ground("novita", "gate")
+    where = baseline("novita", "gate")
     planted = [PLANTED[name] for name in ("usage_chunk_comes_twice", "any_key_will_do")]
     first = [trial(where, one) for one in planted]
     assert [trial(where, one) for one in reversed(planted)] == first[::-1]
@@ -56,16 +56,16 @@ def test_what_was_judged_is_not_judged_again(monkeypatch):
     seen = []
     check = CATALOGUE["choices_are_complete"]
     function = check.function
-    counting = replace(check, function=lambda x, terms: (seen.append(x), *function(x, terms)))
+    counting = replace(check, function=lambda x, context: (seen.append(x), *function(x, context)))
     monkeypatch.setitem(CATALOGUE, "choices_are_complete", counting)
-    terms = contract(requirements=(row("choices_are_complete"),))
+    context = contract(requirements=(row("choices_are_complete"),))
     above = Recall()
-    plain_run = judge_all(terms, Traffic([FINE], (), above))
+    plain_run = judge_all(context, Traffic([FINE], (), above))
     other = replace(FINE, case=replace(FINE.case, id="case/other"))
-    both = judge_all(terms, Traffic([FINE, other], (), Recall(above)))
+    both = judge_all(context, Traffic([FINE, other], (), Recall(above)))
     assert seen == [FINE, other]
     assert both[0].examined == 2 * plain_run[0].examined
-    assert judge_all(terms, Traffic([FINE, other])) == both
+    assert judge_all(context, Traffic([FINE, other])) == both
 
 
 def test_a_group_that_a_repeat_joins_is_judged_anew():
@@ -74,9 +74,9 @@ def test_a_group_that_a_repeat_joins_is_judged_anew():
         replace(FINE, case=case({"temperature": 0}, groups=some, id=f"case/{n}")) for n, some in enumerate(group)
     )
     other = replace(plain(completion(choice(text="else"))), case=replace(two.case, id="case/2", repeats=two.case.id))
-    terms = contract(requirements=(row("greedy_repeats"),))
+    context = contract(requirements=(row("greedy_repeats"),))
     above = Recall()
-    before = judge_all(terms, Traffic([one, two], (), above))
-    after = judge_all(terms, Traffic([one, two, other], (), Recall(above)))
-    assert after == judge_all(terms, Traffic([one, two, other]))
+    before = judge_all(context, Traffic([one, two], (), above))
+    after = judge_all(context, Traffic([one, two, other], (), Recall(above)))
+    assert after == judge_all(context, Traffic([one, two, other]))
     assert after != before

@@ -10,12 +10,12 @@ from conformance.judge.catalogue import load as catalogue
 from conformance.judge.fixtures import case
 from conformance.model import Credential, Membership, Wave
 from conformance.reference.alterations import Stage
-from conformance.selftest import in_process as play
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.fault import fault
 from conformance.selftest.faults import FAULTS
 from conformance.selftest.in_process import exchange
-from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.in_process import play as play_waves
+from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 CONTRACTS = {name: load(name) for name in providers()}
 NEVER_SEEN = {  # checks that judge nothing: what they record is left to the provider
@@ -60,17 +60,17 @@ def test_there_is_no_fault_without_a_reason_to_exist():
     assert len({found.alteration.name for found in FAULTS.values()}) == len(FAULTS) >= 150
 
 
-@pytest.mark.parametrize("name", sorted(ODDITIES))
+@pytest.mark.parametrize("name", sorted(LEGAL_VARIANTS))
 def test_an_oddity_says_what_is_odd(name):
-    assert ODDITIES[name].says.endswith(".")
-    assert any(ODDITIES[name].applies(contract) for contract in CONTRACTS.values())
+    assert LEGAL_VARIANTS[name].says.endswith(".")
+    assert any(LEGAL_VARIANTS[name].applies(contract) for contract in CONTRACTS.values())
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS) + sorted(ODDITIES))
+@pytest.mark.parametrize("name", sorted(FAULTS) + sorted(LEGAL_VARIANTS))
 def test_whatever_bends_the_reference_never_breaks_it(name):
-    found = {**FAULTS, **ODDITIES}[name]
+    found = {**FAULTS, **LEGAL_VARIANTS}[name]
     contract = next(one for one in CONTRACTS.values() if found.applies(one))
-    told = {"faults": (found,)} if name in FAULTS else {"oddities": (found,)}
+    told = {"faults": (found,)} if name in FAULTS else {"variants": (found,)}
     provider = altered_reference(contract, key="k", **told)
     for place, body in enumerate(bodies()):
         x = exchange(provider, replace(case(body), id=f"c/{place}"))
@@ -102,8 +102,8 @@ def test_a_fault_of_the_crowd_shows_only_in_a_burst():
     cases = [
         replace(case({**asked, "prompt": text}), id=text, groups=(Membership("burst", "b", text),)) for text in "ab"
     ]
-    alone = [x.choices[0].text for x in play(provider, [Wave("solo", tuple(cases))])]
-    together = [x.choices[0].text for x in play(provider, [Wave("burst", tuple(cases), burst=2)])]
+    alone = [x.choices[0].text for x in play_waves(provider, [Wave("solo", tuple(cases))])]
+    together = [x.choices[0].text for x in play_waves(provider, [Wave("burst", tuple(cases), burst=2)])]
     assert together == alone[::-1] != alone
 
 
@@ -116,6 +116,6 @@ def test_two_faults_cannot_share_a_name():
 
 
 def test_a_request_that_was_told_to_wait_is_answered_when_it_comes_again():
-    provider = altered_reference(CONTRACTS["openai"], oddities=(ODDITIES["each_request_waits_once"],))
+    provider = altered_reference(CONTRACTS["openai"], variants=(LEGAL_VARIANTS["each_request_waits_once"],))
     x = exchange(provider, case({"model": "reference"}))
     assert [attempt.status for attempt in x.attempts] == [429, 200]

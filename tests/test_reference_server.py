@@ -12,11 +12,11 @@ from conformance.judge.fixtures import contract
 from conformance.model import Ending
 from conformance.reference import Portion, Reference, Response, serve
 from conformance.reference.alterations import Alteration, Stage
-from conformance.reference.options import Settings
+from conformance.reference.options import ReferenceOptions
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.legal_variant import Oddity
-from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.legal_variant import LegalVariant
+from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 REQUEST = {"type": "object", "required": ["model", "prompt"]}
 BODY = {"model": "reference", "prompt": "hello", "max_tokens": 4}
@@ -24,10 +24,10 @@ KEY = {"authorization": "Bearer k"}
 
 
 def bent(change):
-    oddity = Oddity(
+    variant = LegalVariant(
         "bent", "A reply that is bent for a test.", alterations=(Alteration("bent", Stage.RESPONSE, change),)
     )
-    return altered_reference(contract(request=REQUEST), key="k", oddities=(oddity,))
+    return altered_reference(contract(request=REQUEST), key="k", variants=(variant,))
 
 
 def slow(response, call):
@@ -101,7 +101,7 @@ def test_header_names_keep_their_case_and_unknown_routes_are_refused():
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_oddities_of_the_wire_are_no_obstacle_to_a_client(name, stream):
-    of = altered_reference(contract(request=REQUEST), key="k", oddities=(ODDITIES[name],))
+    of = altered_reference(contract(request=REQUEST), key="k", variants=(LEGAL_VARIANTS[name],))
     with serve(of) as url, httpx.Client(headers=KEY) as client:
         for _ in range(2):
             told = client.post(f"{url}/completions", json={**BODY, "stream": stream})
@@ -122,7 +122,7 @@ def test_requests_of_a_crowd_meet_each_other():
 
 
 def test_an_answer_may_take_its_time():
-    with serve(Reference(contract(request=REQUEST), settings=Settings(latency=0.1))) as url:
+    with serve(Reference(contract(request=REQUEST), settings=ReferenceOptions(latency=0.1))) as url:
         begun = time.perf_counter()
         assert httpx.post(f"{url}/completions", json=BODY).status_code == 200
         assert time.perf_counter() - begun >= 0.1

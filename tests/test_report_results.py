@@ -101,8 +101,8 @@ def test_evidence_begins_with_the_smallest_request():
 
 
 def test_evidence_that_is_no_json_comes_after_what_is():
-    nan = ex.error(status=500, asked=b'{"temperature":NaN}', id="nan")
-    wide = ex.error(status=500, asked={"temperature": 10.0**300, "n": 2}, id="wide")
+    nan = ex.error(status=500, request=b'{"temperature":NaN}', id="nan")
+    wide = ex.error(status=500, request={"temperature": 10.0**300, "n": 2}, id="wide")
     found = tuple(Evidence(name, "", f"message of {name}") for name in ("nan", "wide"))
     verdict = fake_runs.broken(evidence=found, violations=2)
     row = results.document(fake_runs.run(verdict, exchanges=[nan, wide]))["requirements"][0]

@@ -17,15 +17,15 @@ from conformance.judge.fixtures import case, contract, error, example, group, pl
 from conformance.model import (
     Credential,
     Ending,
-    Held,
+    Inconclusive,
     Layer,
     Level,
     Membership,
     Outcome,
     RequestCase,
     Requirement,
+    Satisfied,
     Source,
-    Unclear,
     Validity,
     Violation,
     Wave,
@@ -35,11 +35,11 @@ from conformance.model.exchange import Attempt, Exchange
 from conformance.run import run
 from conformance.run.confirm import repeats
 from conformance.run.preflight import first, obstacle
-from conformance.send import Pace, Patience, Target, Watcher
+from conformance.send import RateLimits, Target, TimeoutPolicy, Watcher
 from tests import hostile
 from tests.hostile import BODY, says, serving
 
-HURRIED = Patience(connect=0.3, first_byte=0.5, idle=0.5, whole=1, retries=1, first_wait=0.01)
+HURRIED = TimeoutPolicy(connect=0.3, first_byte=0.5, idle=0.5, whole=1, retries=1, first_wait=0.01)
 KEY = "sk-canary-0123456789abcdef"
 ADDS_UP = Requirement(
     "usage.total.adds-up", "usage_adds_up", Level.MUST, Layer.CONTRACT, "Totals add up.", Source("#/usage")
@@ -58,10 +58,10 @@ def one_wave(*cases: RequestCase, **more: bool) -> Generator[Wave, tuple[Exchang
     yield Wave("only", cases or numbered(3), **more)
 
 
-def go(answer, plan=None, *, terms=TERMS, key=KEY, **more):
+def go(answer, plan=None, *, context=TERMS, key=KEY, **more):
     with serving(answer) as server:
         target = Target(server.base_url, "/completions", key)
-        made = run(terms, target, plan or one_wave(), patience=HURRIED, model="m", **{"shrink": False, **more})
+        made = run(context, target, plan or one_wave(), patience=HURRIED, model="m", **{"shrink": False, **more})
     return made, server
 
 
@@ -151,14 +151,14 @@ def expectant():
     load()
 
     @check("test", Scope.SUCCESS, good=lambda: example(plain({})), bad=lambda: example(plain({})))
-    def shows_up(x, terms):
+    def shows_up(x, context):
         """It shows up.
 
         Why.
 
         Fix: it.
         """
-        yield Held()
+        yield Satisfied()
 
     yield contract(requirements=(replace(ADDS_UP, id="test.y", check="shows_up"),))
     del CATALOGUE["shows_up"]
@@ -182,7 +182,7 @@ def expectant():
     ],
 )
 def test_a_target_that_is_no_api_is_told_in_one_line_after_one_request(answer, says_so, expectant):
-    made, server = go(answer, terms=expectant)
+    made, server = go(answer, context=expectant)
     assert len({request.body for request in server.requests}) <= 1
     assert len(made.incomplete) == 1
     assert says_so in made.incomplete[0]
@@ -281,7 +281,7 @@ def doubtful(monkeypatch):
     load()
 
     @check("test", Scope.GROUP, group="repeat", good=lambda: example(pair), bad=lambda: example(pair))
-    def texts_agree_in_the_end(g, terms):
+    def texts_agree_in_the_end(g, context):
         """Texts agree.
 
         Why.
@@ -290,7 +290,7 @@ def doubtful(monkeypatch):
         """
         roles = [g.all("first"), g.all("second")]
         if any(len(members) < 3 for members in roles):
-            yield Unclear("few", repeat=True)
+            yield Inconclusive("few", repeat=True)
             return
         texts = {x.choices[0].text for members in roles for x in members}
         yield Violation(f"{len(texts)} texts")
@@ -315,7 +315,7 @@ def pair_of(wave: str = "pair", *, burst: int = 0):
 
 
 def test_doubts_are_settled_by_sending_the_same_again(doubtful):
-    made, server = go(says(), pair_of(), terms=doubtful)
+    made, server = go(says(), pair_of(), context=doubtful)
     assert len(server.requests) == 6
     assert {x.case.id: x.case.repeats for x in made.exchanges} == {
         "t/0": "", "t/1": "", "t/0~1": "t/0", "t/1~1": "t/1", "t/0~2": "t/0", "t/1~2": "t/1",
@@ -325,21 +325,21 @@ def test_doubts_are_settled_by_sending_the_same_again(doubtful):
 
 
 def test_repeats_do_not_change_the_hash_of_the_plan(doubtful):
-    assert go(says(), pair_of(), terms=doubtful)[0].plan_sha256 == go(says(), pair_of())[0].plan_sha256
+    assert go(says(), pair_of(), context=doubtful)[0].plan_sha256 == go(says(), pair_of())[0].plan_sha256
 
 
 def test_doubts_stay_where_the_budget_has_no_room(doubtful):
-    made, server = go(says(), pair_of(), terms=doubtful, budget=Budget(requests=3))
+    made, server = go(says(), pair_of(), context=doubtful, budget=Budget(requests=3))
     assert len(server.requests) == 2, "a half of what settles a doubt is not worth its price"
     assert made.verdicts[0].outcome is Outcome.INCONCLUSIVE
     assert not made.incomplete, "a SHOULD in doubt is owed to nobody"
     binding = tuple(replace(one, level=Level.MUST) for one in doubtful.requirements)
-    made, _ = go(says(), pair_of(), terms=replace(doubtful, requirements=binding), budget=Budget(requests=3))
+    made, _ = go(says(), pair_of(), context=replace(doubtful, requirements=binding), budget=Budget(requests=3))
     assert "no room to ask again (--max-requests): 1 verdicts" in made.incomplete[0]
 
 
 def test_what_went_out_together_is_repeated_together(doubtful):
-    made, _ = go(says(), pair_of(burst=2), terms=doubtful)
+    made, _ = go(says(), pair_of(burst=2), context=doubtful)
     verdict = replace(made.verdicts[0], repeat=(("t/0", "t/1"),))
     waves = repeats([verdict], [Wave("b", tuple(x.case for x in made.exchanges[:2]), burst=2)], made.exchanges[:2])
     assert [(wave.burst, [one.id for one in wave.cases]) for wave in waves] == [
@@ -410,7 +410,7 @@ def test_what_was_in_flight_counts_as_an_attempt_of_its_own(tmp_path):
     lines = path.read_bytes().splitlines(keepends=True)
     cut = next(place for place, line in enumerate(lines) if b'"status":503' in line)
     path.write_bytes(b"".join(lines[: cut + 1]))
-    again, _ = go(says(), record=path, resume=True, pace=Pace(concurrency=1))
+    again, _ = go(says(), record=path, resume=True, pace=RateLimits(concurrency=1))
     tried = {x.case.id: [attempt.status for attempt in x.attempts] for x in again.exchanges}
     assert tried["t/2"] == [503, 200]
 

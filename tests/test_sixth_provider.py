@@ -15,7 +15,7 @@ from conformance.contract import load
 from conformance.model import BROKEN, Ending, Level, Outcome
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.in_process_run import rehearse
+from conformance.selftest.in_process_run import run_in_process
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-provider.md"
 KEY = "sk-reference"
@@ -50,7 +50,7 @@ def contract(specs):
 
 def rehearsed(contract, *faults, profile="gate"):
     reference = altered_reference(contract, key=KEY, faults=tuple(FAULTS[name] for name in faults))
-    return rehearse(reference, planning.waves(contract, model="reference", profile=profile, has_key=True))
+    return run_in_process(reference, planning.waves(contract, model="reference", profile=profile, has_key=True))
 
 
 @pytest.fixture(scope="module")

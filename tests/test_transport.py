@@ -19,18 +19,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.judge.catalogue import Terms
+from conformance.judge.catalogue import CheckContext
 from conformance.judge.checks.robustness import response_is_complete
 from conformance.judge.fixtures import case, contract
 from conformance.model import (
     Credential,
     Ending,
+    Inconclusive,
     Layer,
     Level,
     RequestCase,
     Requirement,
     Source,
-    Unclear,
     Validity,
     Violation,
     Wave,
@@ -38,14 +38,14 @@ from conformance.model import (
 from conformance.model.budget import Account, Budget, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.run.reproducer import shows
-from conformance.send import Pace, Patience, Redaction, Sender, Target, Watcher
+from conformance.send import RateLimits, Redaction, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.rate_limits import Bucket, back_off, retry_after
-from conformance.send.response_reader import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, Shelf
+from conformance.send.response_reader import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, ResponseMemoryBudget
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says, serving
 
 KEY = "sk-canary-/+7f3a9b2c&d"
-HURRIED = Patience(
+HURRIED = TimeoutPolicy(
     connect=0.4, first_byte=0.4, idle=0.4, whole=1.0, most_bytes=300_000, retries=2, first_wait=0.01, longest_wait=2
 )
 
@@ -58,8 +58,8 @@ def send(
     answer: hostile.Answer,
     wave: Wave | RequestCase | None = None,
     *,
-    patience: Patience = HURRIED,
-    pace: Pace = Pace(),  # noqa: B008
+    patience: TimeoutPolicy = HURRIED,
+    pace: RateLimits = RateLimits(),  # noqa: B008
     budget: Budget = Budget(),  # noqa: B008
     watcher: Watcher = Watcher(),  # noqa: B008
     base: str = "",
@@ -287,7 +287,7 @@ def test_what_would_fill_memory_once_it_is_read_stops_early(again):
     assert sum(len(piece.data) for piece in attempt.pieces) <= KEPT_OF_ENDLESS
 
 
-def read_with(shelf: Shelf, data: bytes, *headers: tuple[bytes, bytes], step: int = 10_000) -> Attempt:
+def read_with(shelf: ResponseMemoryBudget, data: bytes, *headers: tuple[bytes, bytes], step: int = 10_000) -> Attempt:
     reading = Reading(0.0, None, 2**30, shelf)
     reading.head(200, headers, b"HTTP/1.1")
     for place in range(0, len(data), step):
@@ -297,7 +297,7 @@ def read_with(shelf: Shelf, data: bytes, *headers: tuple[bytes, bytes], step: in
 
 
 def test_what_all_responses_weigh_has_an_end_however_many_there_are():
-    shelf, event = Shelf(), EVENT * 100
+    shelf, event = ResponseMemoryBudget(), EVENT * 100
     kept = [read_with(shelf, event * 1000).ending for _ in range(20)]
     assert set(kept) == {Ending.OVERSIZED}
     assert shelf.used < LARGE / 2
@@ -309,8 +309,8 @@ def test_what_all_responses_weigh_has_an_end_however_many_there_are():
     assert shelf.used < WHOLE
 
 
-def full_shelf() -> Shelf:
-    shelf = Shelf(large=2**24, whole=2**24)
+def full_shelf() -> ResponseMemoryBudget:
+    shelf = ResponseMemoryBudget(large=2**24, whole=2**24)
     shelf.used = 2**24
     return shelf
 
@@ -322,8 +322,8 @@ def test_a_light_response_that_ends_is_not_blamed_for_the_heavy_ones_before_it()
     assert f"{len(EVENT) * 1000} bytes were read, the first " in attempt.error
     assert sum(len(piece.data) for piece in attempt.pieces) < len(EVENT) * 1000
     x = Exchange(case(), (attempt,))
-    (found,) = response_is_complete(x, Terms(contract()))
-    assert isinstance(found, Unclear)
+    (found,) = response_is_complete(x, CheckContext(contract()))
+    assert isinstance(found, Inconclusive)
     assert not found.repeat
     row = Requirement("r.complete", "response_is_complete", Level.MUST, Layer.STANDARD, "it ends", Source("#"))
     assert not shows(row, x, (), contract())
@@ -340,7 +340,7 @@ def test_a_light_response_that_never_ends_is_blamed_whatever_came_before_it():
     attempt = reading.attempt(1.0)
     assert attempt.ending is Ending.OVERSIZED
     assert shelf.used <= full_shelf().used + KEPT_WEIGHT
-    (found,) = response_is_complete(Exchange(case(), (attempt,)), Terms(contract()))
+    (found,) = response_is_complete(Exchange(case(), (attempt,)), CheckContext(contract()))
     assert isinstance(found, Violation)
     assert f"{len(EVENT) * (fed + 1)} bytes were read" in found.message
     assert " after " not in found.message
@@ -361,7 +361,7 @@ def test_what_was_not_kept_for_want_of_memory_can_fail_all_the_same(ending, told
 @pytest.mark.parametrize("step", [10, 500, 100_000])
 def test_what_is_kept_of_a_bomb_that_comes_in_drops_unpacks_to_little(step):
     bomb = gzip.compress(b"[" * 2**26)
-    attempt = read_with(Shelf(), bomb, (b"content-encoding", b"gzip"), step=step)
+    attempt = read_with(ResponseMemoryBudget(), bomb, (b"content-encoding", b"gzip"), step=step)
     assert attempt.ending is Ending.OVERSIZED
     assert len(Exchange(case({}), (attempt,)).content) < 200_000
 
@@ -500,7 +500,7 @@ def test_a_retry_date_is_measured_by_the_clock_of_whoever_wrote_it():
 
 
 def test_back_off_doubles_with_dice_that_fall_the_same_each_time():
-    patience = Patience(first_wait=1, longest_wait=5)
+    patience = TimeoutPolicy(first_wait=1, longest_wait=5)
     waits = [back_off(patience, attempt, Random(7)) for attempt in range(1, 6)]
     assert waits == [back_off(patience, attempt, Random(7)) for attempt in range(1, 6)]
     for wait, most in zip(waits, [1, 2, 4, 5, 5], strict=True):
@@ -510,7 +510,7 @@ def test_back_off_doubles_with_dice_that_fall_the_same_each_time():
 @pytest.mark.parametrize("answer", [hostile.raw(b""), hostile.falls_silent(STREAM + chunked(EVENT))])
 def test_a_target_that_is_gone_is_not_asked_for_ever(answer):
     exchanges, _, sender = send(
-        answer, Wave("many", cases(30)), pace=Pace(concurrency=4), patience=replace(HURRIED, retries=0)
+        answer, Wave("many", cases(30)), pace=RateLimits(concurrency=4), patience=replace(HURRIED, retries=0)
     )
     assert 8 <= len(exchanges) <= 12
     assert len(sender.unsent) == 30 - len(exchanges)
@@ -520,7 +520,10 @@ def test_a_target_that_is_gone_is_not_asked_for_ever(answer):
 def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
     patience = replace(HURRIED, longest_wait=0.05)
     exchanges, _, sender = send(
-        says("429 Slow", "retry-after: 9999"), Wave("many", cases(60)), pace=Pace(concurrency=4), patience=patience
+        says("429 Slow", "retry-after: 9999"),
+        Wave("many", cases(60)),
+        pace=RateLimits(concurrency=4),
+        patience=patience,
     )
     assert 16 <= len(exchanges) <= 20
     assert "overloaded" in sender.unsent["t/59"]
@@ -554,15 +557,15 @@ def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan(wave, t
         await says()(request, writer)
 
     twelve = tuple(replace(case({"max_tokens": place % 3}), id=f"t/{place}") for place in range(12))
-    patience = Patience()
-    exchanges, _, _ = send(answer, Wave("twelve", twelve, **wave), pace=Pace(concurrency=3), patience=patience)
+    patience = TimeoutPolicy()
+    exchanges, _, _ = send(answer, Wave("twelve", twelve, **wave), pace=RateLimits(concurrency=3), patience=patience)
     assert most == together
     assert [x.case.id for x in exchanges] == [one.id for one in twelve]
 
 
 def test_requests_keep_to_their_rate():
     begun = time.perf_counter()
-    send(says(), Wave("ten", cases(13)), pace=Pace(requests_per_minute=600))
+    send(says(), Wave("ten", cases(13)), pace=RateLimits(requests_per_minute=600))
     assert 0.2 <= time.perf_counter() - begun < 10
 
 
@@ -580,7 +583,7 @@ def test_a_bucket_lends_and_what_comes_back_shortens_the_wait():
 
 def test_overhead_is_small():
     begun = time.thread_time()  # this thread only: the server has its own
-    send(says(), Wave("many", cases(300)), patience=Patience())
+    send(says(), Wave("many", cases(300)), patience=TimeoutPolicy())
     assert (time.thread_time() - begun) / 300 < 0.003  # about 0.0009 on a quiet machine, see bench/
 
 
@@ -631,7 +634,7 @@ def test_time_is_a_ceiling_and_what_was_in_flight_is_no_evidence():
     begun = time.perf_counter()
     exchanges, _, sender = send(
         hostile.in_turn(says(), says(), hostile.falls_silent(b"")), Wave("ten", cases(10), serial=True),
-        budget=Budget(seconds=0.6), patience=Patience(),
+        budget=Budget(seconds=0.6), patience=TimeoutPolicy(),
     )  # fmt: skip
     assert 0.6 <= time.perf_counter() - begun < 10
     assert len(exchanges) == 2
@@ -641,9 +644,9 @@ def test_time_is_a_ceiling_and_what_was_in_flight_is_no_evidence():
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text() | st.integers(), st.lists, max_leaves=5))
 def test_costs_are_read_from_anything(value):
-    from conformance.model.request_view import Asked
+    from conformance.model.request_view import RequestView
 
-    cost = worst_case(Asked({"prompt": value, "max_tokens": value, "n": value, "best_of": value}, {}))
+    cost = worst_case(RequestView({"prompt": value, "max_tokens": value, "n": value, "best_of": value}, {}))
     assert cost.prompt >= 0
     assert cost.completion >= 0
     found = reported({"prompt_tokens": value, "completion_tokens": value})
@@ -756,8 +759,8 @@ def test_nothing_is_loaded_while_the_first_request_is_timed():
     script = """
 import asyncio
 import sys
-from conformance.budget import Account, Budget
-from conformance.transport import Sender, Target
+from conformance.model.budget import Account, Budget
+from conformance.send import Sender, Target
 
 async def main():
     async with Sender(Target("http://127.0.0.1:9", "/"), Account(Budget())):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from conformance.certificate.reasons import Fault
+from conformance.certificate.reasons import Rejection
 from conformance.recording.canonical_json import digest
 from conformance.recording.plan_lock import NAME as LOCK
 from conformance.report import index, outputs
@@ -25,15 +25,15 @@ def contents(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.iterdir()) if path.name != OWN}
 
 
-def strange(folder: Path) -> Iterator[Fault]:
+def strange(folder: Path) -> Iterator[Rejection]:
     """What no run writes. A second recording beside the first would leave it open which one counts."""
     for name, path in contents(folder).items():
         if name not in MADE or path.is_symlink() or not path.is_file():
             kind = "a link" if path.is_symlink() else "a file" if path.is_file() else "a folder"
-            yield Fault("FILE_STRANGE", f"{name} is {kind} that no run writes; take it out of the bundle")
+            yield Rejection("FILE_STRANGE", f"{name} is {kind} that no run writes; take it out of the bundle")
     for name in NEEDED:
         if not (folder / name).is_file():
-            yield Fault("FILE_MISSING", f"{name} is not in {folder}; expected all of {', '.join(NEEDED)}")
+            yield Rejection("FILE_MISSING", f"{name} is not in {folder}; expected all of {', '.join(NEEDED)}")
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -41,14 +41,14 @@ def hashes(folder: Path) -> dict[str, str]:
     return {name: digest(path.read_bytes()) for name, path in contents(folder).items() if path.is_file()}
 
 
-def compared(folder: Path, signed: Mapping[str, str]) -> Iterator[Fault]:
+def compared(folder: Path, signed: Mapping[str, str]) -> Iterator[Rejection]:
     """Where the bundle departs from what was signed for."""
     found = hashes(folder)
     for name in sorted(found.keys() | signed.keys()):
         here, there = found.get(name), signed.get(name)
         if here is None:
-            yield Fault("FILE_MISSING", f"{name} was signed for and is not in {folder}")
+            yield Rejection("FILE_MISSING", f"{name} was signed for and is not in {folder}")
         elif there is None:
-            yield Fault("FILE_STRANGE", f"{name} is in {folder} and was not signed for")
+            yield Rejection("FILE_STRANGE", f"{name} is in {folder} and was not signed for")
         elif here != there:
-            yield Fault("FILE_CHANGED", f"{name} has the hash {here[:12]}…, signed for is {there[:12]}…")
+            yield Rejection("FILE_CHANGED", f"{name} has the hash {here[:12]}…, signed for is {there[:12]}…")

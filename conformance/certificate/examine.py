@@ -10,7 +10,7 @@ from typing import Any
 from conformance import contract as contracts
 from conformance.certificate import bundle, evidence, leaks
 from conformance.certificate import rejudge as verdicts
-from conformance.certificate.reasons import Fault
+from conformance.certificate.reasons import Rejection
 from conformance.contract import requirement_sets as frozen
 from conformance.judge.catalogue import load as load_checks
 from conformance.model import Contract
@@ -18,7 +18,7 @@ from conformance.recording import Recording, RecordingError
 from conformance.recording import plan_lock as locks
 from conformance.recording import read as read_recording
 from conformance.recording.build import build
-from conformance.recording.plan_lock import Lock, LockError
+from conformance.recording.plan_lock import LockError, PlanLock
 from conformance.report.index import RESULTS
 from conformance.run import replan as redraw
 from conformance.run.launch import RECORDING
@@ -28,9 +28,9 @@ from conformance.run.launch import RECORDING
 class Examined:
     """What a bundle holds and what is wrong with it. `needs`: what this build of the suite cannot examine, and why."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[Rejection, ...]
     needs: str = ""
-    lock: Lock | None = None
+    lock: PlanLock | None = None
     recording: Recording | None = None
     contract: Contract | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
@@ -38,15 +38,15 @@ class Examined:
 
 def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = ()) -> Examined:
     """Examine a bundle. What cannot be read ends the examination; everything else is told side by side."""
-    faults: list[Fault] = []
+    faults: list[Rejection] = []
     try:
         return _examined(folder, specs, secrets, faults)
     except Exception as error:  # noqa: BLE001 - a stranger's bundle, whatever is in it, gets an answer and no traceback
         told = f"{type(error).__name__}: {error}; make the run again, or report this if nobody has edited it"
-        return Examined((*faults, Fault("BUNDLE_MALFORMED", told)))
+        return Examined((*faults, Rejection("BUNDLE_MALFORMED", told)))
 
 
-def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], faults: list[Fault]) -> Examined:
+def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], faults: list[Rejection]) -> Examined:
     faults += bundle.strange(folder)
     if any(one.code == "FILE_MISSING" for one in faults):
         return Examined(tuple(faults))
@@ -61,7 +61,7 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     known = [*secrets, lock.canary]
     faults += leaks.leaks(bundle.contents(folder), recording.exchanges, known)
     told = verdicts.read(folder / RESULTS)
-    if isinstance(told, Fault):
+    if isinstance(told, Rejection):
         return Examined((*faults, told), lock=lock, recording=recording)
     faults += verdicts.waived(told)
     contract, then, needs = _terms(lock, specs, faults)
@@ -77,23 +77,25 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     return Examined((*faults, *doubts, *verdicts.complete(now, then)), needs, lock, recording, contract, now)
 
 
-def _lock(folder: Path, faults: list[Fault]) -> Lock | None:
+def _lock(folder: Path, faults: list[Rejection]) -> PlanLock | None:
     try:
         return locks.read(folder / locks.NAME)
     except LockError as error:
-        faults.append(Fault("PLAN_CHANGED", str(error)))
+        faults.append(Rejection("PLAN_CHANGED", str(error)))
         return None
 
 
-def _recording(folder: Path, faults: list[Fault]) -> Recording | None:
+def _recording(folder: Path, faults: list[Rejection]) -> Recording | None:
     try:
         return read_recording(folder / RECORDING)
     except RecordingError as error:
-        faults.append(Fault("CHAIN_BROKEN", str(error)))
+        faults.append(Rejection("CHAIN_BROKEN", str(error)))
         return None
 
 
-def _terms(lock: Lock, specs: Sequence[Path], faults: list[Fault]) -> tuple[Contract | None, frozen.Frozen | None, str]:
+def _terms(
+    lock: PlanLock, specs: Sequence[Path], faults: list[Rejection]
+) -> tuple[Contract | None, frozen.RequirementSet | None, str]:
     """The contract and the set that the plan names, or what has to be installed to have them."""
     told, wanted = lock.told["contract"], lock.told["requirements"]
     try:
@@ -105,11 +107,11 @@ def _terms(lock: Lock, specs: Sequence[Path], faults: list[Fault]) -> tuple[Cont
         here, there = contract.sha256, str(told["sha256"])
         return None, None, _needs(lock, f"the contract here is {here:.12}…, that of the plan {there:.12}…")
     if locks.set_hash(then) != wanted["sha256"]:
-        faults.append(Fault("SET_DIFFERS", f"the set of {then.date} here is not the plan's of {wanted['date']}"))
+        faults.append(Rejection("SET_DIFFERS", f"the set of {then.date} here is not the plan's of {wanted['date']}"))
         return None, None, ""
     return frozen.pinned(contract, then), then, ""
 
 
-def _needs(lock: Lock, why: str) -> str:
+def _needs(lock: PlanLock, why: str) -> str:
     suite = lock.told["suite"]
     return f"{why}; to examine it, install completions-conformance {suite['version']} (build {suite['sha256'][:12]})"

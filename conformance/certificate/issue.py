@@ -10,12 +10,12 @@ from typing import Any, Final
 from conformance.certificate import bundle, dsse, page
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import Private
-from conformance.certificate.reasons import Fault
-from conformance.certificate.statement import Terms, statement
+from conformance.certificate.reasons import Rejection
+from conformance.certificate.statement import CertificateTerms, statement
 from conformance.certificate.trust import SELF
 from conformance.recording.build import build
 from conformance.recording.canonical_json import canonical
-from conformance.recording.plan_lock import Lock, seed_of
+from conformance.recording.plan_lock import PlanLock, seed_of
 
 CERTIFICATE: Final = "certificate.json"
 PROFILE: Final = "certify"
@@ -25,19 +25,25 @@ PROFILE: Final = "certify"
 class Issued:
     """A certificate with what is drawn from it, or why there is none."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[Rejection, ...]
     statement: dict[str, Any]
     files: dict[str, bytes]
 
 
 def issue(
-    folder: Path, key: Private, terms: Terms, *, nonce: str | None, specs: Sequence[Path], secrets: Sequence[str]
+    folder: Path,
+    key: Private,
+    terms: CertificateTerms,
+    *,
+    nonce: str | None,
+    specs: Sequence[Path],
+    secrets: Sequence[str],
 ) -> Issued:
     """Certify a bundle. `nonce` is the one that the signer gave, `secrets` must not be found in the files."""
     found = examine(folder, specs, secrets)
     faults = [*found.faults, *_demanded(found, terms, nonce)]
     if found.needs:
-        faults.append(Fault("SUITE_DIFFERS", found.needs))
+        faults.append(Rejection("SUITE_DIFFERS", found.needs))
     if faults:
         return Issued(tuple(faults), {}, {})
     told = statement(found, bundle.hashes(folder), terms)
@@ -46,23 +52,27 @@ def issue(
     return Issued((), told, files)
 
 
-def _demanded(found: Examined, terms: Terms, nonce: str | None) -> Iterator[Fault]:
+def _demanded(found: Examined, terms: CertificateTerms, nonce: str | None) -> Iterator[Rejection]:
     """What a level of assurance asks for beyond a bundle that is whole."""
     if found.lock is None:
         return
-    lock: Lock = found.lock
+    lock: PlanLock = found.lock
     if lock.told["suite"] != build():
         made = lock.told["suite"]
-        yield Fault("SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that one")
+        yield Rejection(
+            "SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that one"
+        )
     if lock.told["profile"] != PROFILE:
-        yield Fault("PLAN_DEPARTED", f"the plan has the profile {lock.told['profile']}; certified is {PROFILE}")
+        yield Rejection("PLAN_DEPARTED", f"the plan has the profile {lock.told['profile']}; certified is {PROFILE}")
     if not lock.told["hostile"]:
-        yield Fault("PLAN_DEPARTED", "the plan leaves hostile requests out, and a certificate speaks of them")
+        yield Rejection("PLAN_DEPARTED", "the plan leaves hostile requests out, and a certificate speaks of them")
     if nonce is not None and nonce != lock.nonce:
-        yield Fault("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce!r:.40}, given was {nonce!r:.40}")
+        yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce!r:.40}, given was {nonce!r:.40}")
     if terms.assurance == SELF:
         return
     if nonce is None:
-        yield Fault("NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; name it with --nonce")
+        yield Rejection(
+            "NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; name it with --nonce"
+        )
     if lock.told["seed"] != seed_of(lock.nonce):
-        yield Fault("SEED_CHOSEN", f"the seed is {lock.told['seed']}; expected {seed_of(lock.nonce)}, of the nonce")
+        yield Rejection("SEED_CHOSEN", f"the seed is {lock.told['seed']}; expected {seed_of(lock.nonce)}, of the nonce")

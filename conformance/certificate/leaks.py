@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from conformance.certificate.reasons import Fault
+from conformance.certificate.reasons import Rejection
 from conformance.model.exchange import Exchange
 from conformance.send import Redaction
 from conformance.send.target import is_secret
 
 
-def leaks(files: Mapping[str, Path], exchanges: Iterable[Exchange], secrets: Iterable[str]) -> Iterator[Fault]:
+def leaks(files: Mapping[str, Path], exchanges: Iterable[Exchange], secrets: Iterable[str]) -> Iterator[Rejection]:
     """Where one of the secrets stands in any form, compressed replies included, and where a credential was kept."""
     redaction = Redaction(secrets)
     for name, path in files.items():
         data = path.read_bytes() if path.is_file() else b""
         if redaction.data(data) != data:
-            yield Fault("SECRET_FOUND", f"{name} holds the canary or the key; publish nothing of it, change the key")
+            yield Rejection(
+                "SECRET_FOUND", f"{name} holds the canary or the key; publish nothing of it, change the key"
+            )
     for x in exchanges:
         kept = [name for name, _ in x.case.headers if is_secret(name)]
         if kept:
-            yield Fault("SECRET_FOUND", f"the request {x.case.id} holds the header {kept[0]}; change that credential")
+            yield Rejection(
+                "SECRET_FOUND", f"the request {x.case.id} holds the header {kept[0]}; change that credential"
+            )
         if any(redaction.attempt(one) != one for one in x.attempts):
-            yield Fault("SECRET_FOUND", f"a reply to {x.case.id} holds the canary or the key; change the key")
+            yield Rejection("SECRET_FOUND", f"a reply to {x.case.id} holds the canary or the key; change the key")

@@ -48,7 +48,7 @@ REASONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Rejection:
     """One thing that is wrong: its code, and what was observed, in one line."""
 
     code: str

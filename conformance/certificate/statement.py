@@ -33,7 +33,7 @@ class StatementError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CertificateTerms:
     """What the signer adds to what was found."""
 
     assurance: str
@@ -48,7 +48,7 @@ class Terms:
         return self.issued_at.date() + timedelta(days=self.days)
 
 
-def statement(found: Examined, hashes: Mapping[str, str], terms: Terms) -> dict[str, Any]:
+def statement(found: Examined, hashes: Mapping[str, str], terms: CertificateTerms) -> dict[str, Any]:
     """The statement about a bundle that was examined and found whole."""
     issued = {
         "issued_at": terms.issued_at.astimezone(UTC).isoformat(timespec="seconds"),

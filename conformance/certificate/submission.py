@@ -12,7 +12,7 @@ from typing import Any, Final
 from conformance.certificate.issue import CERTIFICATE
 from conformance.certificate.page import PAGE
 from conformance.certificate.statement import OURS
-from conformance.certificate.verify import Known, Verified, verify
+from conformance.certificate.verify import Verified, VerifierKnowledge, verify
 from conformance.config.settings import SettingsError
 from conformance.config.toml_file import read as read_toml
 
@@ -33,7 +33,7 @@ class Entry:
     said: str
 
 
-def checked(folder: Path, known: Known, day: date, specs: Sequence[Path] = ()) -> Iterator[Entry]:
+def checked(folder: Path, known: VerifierKnowledge, day: date, specs: Sequence[Path] = ()) -> Iterator[Entry]:
     """Every point of the list."""
     yield from _files(folder)
     found = Verified(())
@@ -121,7 +121,7 @@ def _readme(folder: Path, found: Verified) -> Iterator[Entry]:
     yield Entry("readme", not lacking, told)
 
 
-def _nonce(known: Known, found: Verified) -> Iterator[Entry]:
+def _nonce(known: VerifierKnowledge, found: Verified) -> Iterator[Entry]:
     if not found.statement or any(one.code == "NONCE_REUSED" for one in found.faults):
         return
     if known.seen:

@@ -12,7 +12,7 @@ from conformance.certificate import bundle, dsse, keys, page, trust
 from conformance.certificate.dsse import Envelope, EnvelopeError
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import KeyFileError
-from conformance.certificate.reasons import Fault
+from conformance.certificate.reasons import Rejection
 from conformance.certificate.statement import MOST_DAYS, OURS, StatementError, derived, parse, signed_for
 from conformance.certificate.trust import Trusted
 from conformance.recording.build import build
@@ -22,7 +22,7 @@ PARTS: Final = ("result", "configuration", "passedTests", "warnedTests", "failed
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class VerifierKnowledge:
     """What the reader knows: trusted keys (None: nobody was named), what was taken back, which nonces were used."""
 
     trusted: tuple[Trusted, ...] | None = None
@@ -34,23 +34,25 @@ class Known:
 class Verified:
     """What is wrong, what was not examined, and the certificate as far as it can be read."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[Rejection, ...]
     unexamined: tuple[str, ...] = ()
     statement: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
     signer: str = ""
 
 
-def verify(path: Path, folder: Path | None, known: Known, day: date, specs: Sequence[Path] = ()) -> Verified:
+def verify(
+    path: Path, folder: Path | None, known: VerifierKnowledge, day: date, specs: Sequence[Path] = ()
+) -> Verified:
     """Verify a certificate; with a bundle, make every verdict again from its bytes."""
     try:
         envelope = dsse.read(path.read_bytes())
     except EnvelopeError as error:
-        return Verified((Fault("ENVELOPE_MALFORMED", f"{path}: {error}"),))
+        return Verified((Rejection("ENVELOPE_MALFORMED", f"{path}: {error}"),))
     try:
         told = parse(envelope.payload)
     except StatementError as error:
-        return Verified((Fault("STATEMENT_UNKNOWN", str(error)),), id=envelope.id)
+        return Verified((Rejection("STATEMENT_UNKNOWN", str(error)),), id=envelope.id)
     ours = told["predicate"][OURS]
     signer, faults = _signature(envelope, str(ours["public_key"]), known)
     faults += _validity(ours, envelope, known, day, signer)
@@ -68,7 +70,7 @@ def verify(path: Path, folder: Path | None, known: Known, day: date, specs: Sequ
     return Verified(tuple(faults), tuple(unexamined), told, envelope.id, signer.name if signer else "")
 
 
-def _signature(envelope: Envelope, own: str, known: Known) -> tuple[Trusted | None, list[Fault]]:
+def _signature(envelope: Envelope, own: str, known: VerifierKnowledge) -> tuple[Trusted | None, list[Rejection]]:
     """Whose signature it is. Its `own` key shows that nothing was changed since, and nothing of who signed."""
     names = {name for name, _ in envelope.signatures}
     hints = ", ".join(f"{name:.16}…" for name in sorted(names))
@@ -77,53 +79,55 @@ def _signature(envelope: Envelope, own: str, known: Known) -> tuple[Trusted | No
     except (KeyFileError, TypeError):
         fits = False
     if not fits:
-        return None, [Fault("SIGNATURE_INVALID", f"the signature of {hints} is not one of what is said")]
+        return None, [Rejection("SIGNATURE_INVALID", f"the signature of {hints} is not one of what is said")]
     if known.trusted is None:
         return None, []
     signed = envelope.signed_by([one.key for one in known.trusted])
     if not signed:
         told = f"it is signed by {hints}, none of the {len(known.trusted)} trusted keys"
-        return None, [Fault("KEY_UNTRUSTED", told)]
+        return None, [Rejection("KEY_UNTRUSTED", told)]
     return next(one for one in known.trusted if one.key == signed[0]), []
 
 
 def _validity(
-    ours: Mapping[str, Any], envelope: Envelope, known: Known, day: date, signer: Trusted | None
-) -> Iterator[Fault]:
+    ours: Mapping[str, Any], envelope: Envelope, known: VerifierKnowledge, day: date, signer: Trusted | None
+) -> Iterator[Rejection]:
     issued, last = datetime.fromisoformat(ours["issued_at"]).date(), date.fromisoformat(ours["expires_on"])
     if issued > day + timedelta(days=1):  # somewhere it is tomorrow already
-        yield Fault("NOT_YET_VALID", f"it was issued on {issued}; today is {day}")
+        yield Rejection("NOT_YET_VALID", f"it was issued on {issued}; today is {day}")
     if day > last:
-        yield Fault("EXPIRED", f"its last day was {last}; today is {day}")
+        yield Rejection("EXPIRED", f"its last day was {last}; today is {day}")
     if (last - issued).days > MOST_DAYS:
-        yield Fault("EXPIRY_TOO_FAR", f"it would hold from {issued} to {last}; at most are {MOST_DAYS} days")
+        yield Rejection("EXPIRY_TOO_FAR", f"it would hold from {issued} to {last}; at most are {MOST_DAYS} days")
     nonce = str(ours["plan"]["nonce"])
     for name in (envelope.id, nonce, ours["keyid"], *(name for name, _ in envelope.signatures)):
         if name in known.revoked:
-            yield Fault("REVOKED", f"{name[:16]}… is on the list: {known.revoked[name] or 'without a reason'}")
+            yield Rejection("REVOKED", f"{name[:16]}… is on the list: {known.revoked[name] or 'without a reason'}")
             break
     others = known.seen.get(nonce, set()) - {envelope.id}
     if others:
-        yield Fault("NONCE_REUSED", f"the nonce {nonce:.40} was used by the certificate {min(others):.16}… already")
+        yield Rejection("NONCE_REUSED", f"the nonce {nonce:.40} was used by the certificate {min(others):.16}… already")
     if signer and trust.exceeds(ours["assurance"], signer.most):
-        yield Fault("ASSURANCE_EXCEEDED", f"it says {ours['assurance']}; the key is trusted up to {signer.most}")
+        yield Rejection("ASSURANCE_EXCEEDED", f"it says {ours['assurance']}; the key is trusted up to {signer.most}")
     if ours["assurance"] != trust.SELF and ours["plan"]["seed"] != seed_of(nonce):
-        yield Fault("SEED_CHOSEN", f"the seed is {ours['plan']['seed']}; expected {seed_of(nonce)}, of the nonce")
+        yield Rejection("SEED_CHOSEN", f"the seed is {ours['plan']['seed']}; expected {seed_of(nonce)}, of the nonce")
     if ours["keyid"] not in {name for name, _ in envelope.signatures}:
-        yield Fault("SIGNATURE_INVALID", f"the statement names the key {ours['keyid']:.16}…, the envelope does not")
+        yield Rejection("SIGNATURE_INVALID", f"the statement names the key {ours['keyid']:.16}…, the envelope does not")
 
 
-def _pages(path: Path, told: Mapping[str, Any], id: str) -> Iterator[Fault]:  # noqa: A002
+def _pages(path: Path, told: Mapping[str, Any], id: str) -> Iterator[Rejection]:  # noqa: A002
     """Whether what people read beside the certificate is what it says; another build draws otherwise."""
     if told["predicate"][OURS]["suite"] != build():
         return
     for name, content in page.drawn(told, id).items():
         beside = path.with_name(name)
         if beside.is_file() and beside.read_bytes() != content:
-            yield Fault("PAGE_DIFFERS", f"{beside} is not what the certificate gives; `conformance certify` draws it")
+            yield Rejection(
+                "PAGE_DIFFERS", f"{beside} is not what the certificate gives; `conformance certify` draws it"
+            )
 
 
-def _evidence(folder: Path, told: Mapping[str, Any], specs: Sequence[Path]) -> tuple[list[Fault], str]:
+def _evidence(folder: Path, told: Mapping[str, Any], specs: Sequence[Path]) -> tuple[list[Rejection], str]:
     faults = [*bundle.compared(folder, signed_for(told))]
     found = examine(folder, specs)
     named = {_place(one) for one in faults}
@@ -137,24 +141,26 @@ def _evidence(folder: Path, told: Mapping[str, Any], specs: Sequence[Path]) -> t
         told_already = {"evidence": "EVIDENCE_DIFFERS", "plan": "PLAN_SWAPPED"}
         known = {one.code for one in faults}
         changed = [name for name in changed if told_already.get(name) not in known]
-        faults += [Fault("STATEMENT_DIFFERS", f"{name} is not what the recorded bytes give") for name in changed]
+        faults += [Rejection("STATEMENT_DIFFERS", f"{name} is not what the recorded bytes give") for name in changed]
     return faults, found.needs
 
 
-def _place(fault: Fault) -> tuple[str, str]:
+def _place(fault: Rejection) -> tuple[str, str]:
     """Code and file of a fault, by which it is told once only."""
     return fault.code, fault.message.partition(" ")[0] if fault.code.startswith("FILE_") else fault.message
 
 
-def _bound(found: Examined, told: Mapping[str, Any]) -> Iterator[Fault]:
+def _bound(found: Examined, told: Mapping[str, Any]) -> Iterator[Rejection]:
     """Whether plan and recording are the ones that the certificate names."""
     ours = told["predicate"][OURS]
     if found.lock is not None and found.lock.sha256 != ours["plan"]["sha256"]:
         there = str(ours["plan"]["sha256"])
-        yield Fault("PLAN_SWAPPED", f"plan.lock is {found.lock.sha256:.12}…, the certificate speaks of {there:.12}…")
+        yield Rejection(
+            "PLAN_SWAPPED", f"plan.lock is {found.lock.sha256:.12}…, the certificate speaks of {there:.12}…"
+        )
     if found.lock is not None and found.lock.nonce != ours["plan"]["nonce"]:
-        yield Fault("NONCE_DIFFERS", f"the plan's nonce is {found.lock.nonce!r:.40}, another one was certified")
+        yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {found.lock.nonce!r:.40}, another one was certified")
     footer = found.recording.footer if found.recording is not None else None
     if footer is not None and footer["before"] != ours["evidence"]["last"]:
         here, there = str(footer["before"]), str(ours["evidence"]["last"])
-        yield Fault("EVIDENCE_DIFFERS", f"the chain ends in {here:.12}…, the certificate speaks of {there:.12}…")
+        yield Rejection("EVIDENCE_DIFFERS", f"the chain ends in {here:.12}…, the certificate speaks of {there:.12}…")

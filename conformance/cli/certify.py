@@ -13,8 +13,8 @@ import click
 from conformance.config.settings import SettingsError
 
 if TYPE_CHECKING:
-    from conformance.certificate.reasons import Fault
-    from conformance.certificate.verify import Known
+    from conformance.certificate.reasons import Rejection
+    from conformance.certificate.verify import VerifierKnowledge
 
 WHOLE, BROKEN, OPEN = 0, 1, 3
 DAYS: Final = 180
@@ -90,14 +90,14 @@ def certify_command(
     from conformance.certificate import keys
     from conformance.certificate.bundle import OWN
     from conformance.certificate.issue import issue
-    from conformance.certificate.statement import FAILED, Terms
+    from conformance.certificate.statement import FAILED, CertificateTerms
     from conformance.config.settings import Settings
 
     try:
         private = keys.load(key)
     except keys.KeyFileError as error:
         raise SettingsError(str(error)) from None
-    terms = Terms(assurance, " ".join(issuer.split()), private.public, datetime.now(UTC), days)
+    terms = CertificateTerms(assurance, " ".join(issuer.split()), private.public, datetime.now(UTC), days)
     secret = Settings("").key
     made = issue(bundle, private, terms, nonce=nonce, specs=specs, secrets=[secret] if secret else [])
     if made.faults:
@@ -175,13 +175,13 @@ def submit_check_command(
     return OPEN if any(one.holds is None for one in entries) else WHOLE
 
 
-def _reader(trust: Path | None, revoked: Path | None, seen: Path | None) -> Known:
+def _reader(trust: Path | None, revoked: Path | None, seen: Path | None) -> VerifierKnowledge:
     from conformance.certificate import trust as lists
     from conformance.certificate.keys import KeyFileError
-    from conformance.certificate.verify import Known
+    from conformance.certificate.verify import VerifierKnowledge
 
     try:
-        return Known(
+        return VerifierKnowledge(
             lists.trusted(trust) if trust else None,
             lists.revoked(revoked) if revoked else {},
             lists.seen(seen) if seen else {},
@@ -199,7 +199,7 @@ def _day(told: str | None) -> date:
         raise SettingsError(f"--on is {told!r}; expected a date such as 2026-11-20") from None
 
 
-def _told(faults: Iterable[Fault], prefix: str = "") -> None:
+def _told(faults: Iterable[Rejection], prefix: str = "") -> None:
     """Each reason in a line, of each code no more than can be read."""
     from conformance.report.text import visible
 

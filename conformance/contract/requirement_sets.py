@@ -16,7 +16,7 @@ HEAD: Final = "# What was required on this date, and how strongly. `conformance 
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class RequirementSet:
     """A set: the level of each requirement by id, and the contract that it was taken from."""
 
     provider: str
@@ -31,13 +31,13 @@ class Frozen:
         return f"{HEAD}{head}requirements:\n{rows}"
 
 
-def freeze(contract: Contract, day: str) -> Frozen:
+def freeze(contract: Contract, day: str) -> RequirementSet:
     """The set that is in force now, under a date."""
     levels = {row.id: row.level for row in contract.requirements}
-    return Frozen(contract.provider, _day(day), contract.sha256, levels)
+    return RequirementSet(contract.provider, _day(day), contract.sha256, levels)
 
 
-def write(found: Frozen, specs: Sequence[Path] = ()) -> Path:
+def write(found: RequirementSet, specs: Sequence[Path] = ()) -> Path:
     """Write a set into its provider's folder. One that is there already is never changed."""
     file = home(found.provider, specs) / "frozen" / f"{found.date}.yaml"
     if file.exists() and read(file, found.provider) != found:
@@ -52,7 +52,7 @@ def dates(provider: str, specs: Sequence[Path] = ()) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in (home(provider, specs) / "frozen").glob("*.yaml")))
 
 
-def in_force(provider: str, day: str, specs: Sequence[Path] = ()) -> Frozen:
+def in_force(provider: str, day: str, specs: Sequence[Path] = ()) -> RequirementSet:
     """The set that was in force on a day: the newest that is not younger."""
     known = dates(provider, specs)
     older = [one for one in known if one <= _day(day)]
@@ -63,7 +63,7 @@ def in_force(provider: str, day: str, specs: Sequence[Path] = ()) -> Frozen:
     return read(folder / f"{older[-1]}.yaml", provider)
 
 
-def read(file: Path, provider: str) -> Frozen:
+def read(file: Path, provider: str) -> RequirementSet:
     """A set from its file; a ContractError where it is none."""
     data = read_yaml(file)
     wanted = {"provider": provider, "date": file.stem}
@@ -73,10 +73,10 @@ def read(file: Path, provider: str) -> Frozen:
     if not isinstance(rows, Mapping) or any(level not in list(Level) for level in rows.values()):
         raise ContractError(file, "/requirements", "is no map from ids to MUST, SHOULD or MAY; freeze it again")
     levels = {str(name): Level(level) for name, level in rows.items()}
-    return Frozen(provider, file.stem, str(data.get("contract_sha256", "")), levels)
+    return RequirementSet(provider, file.stem, str(data.get("contract_sha256", "")), levels)
 
 
-def pinned(contract: Contract, then: Frozen) -> Contract:
+def pinned(contract: Contract, then: RequirementSet) -> Contract:
     """The contract with the levels of then; what has been added since is exercised, and not scored."""
     rows = tuple(
         replace(row, level=then.levels.get(row.id, row.level), scored=row.id in then.levels)
@@ -86,7 +86,7 @@ def pinned(contract: Contract, then: Frozen) -> Contract:
     return replace(contract, requirements=rows, frozen={"date": then.date, "gone": gone})
 
 
-def differences(before: Frozen, after: Frozen) -> Iterator[str]:
+def differences(before: RequirementSet, after: RequirementSet) -> Iterator[str]:
     """What changed from one set to another, in words."""
     strength = list(Level)
     for name in sorted(before.levels.keys() | after.levels.keys()):

@@ -12,7 +12,7 @@ import jsonschema_rs
 
 from conformance.model import Combination, Contract, Validity
 from conformance.model.json_text import dumps
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 ANNOTATIONS: Final = frozenset(
     {"description", "title", "example", "examples", "externalDocs", "xml", "deprecated", "discriminator", "summary"}
@@ -305,6 +305,6 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
     if combination.compare is None:
         return True
     left, how, right = combination.compare
-    asked = Asked(body, contract.defaults)
+    asked = RequestView(body, contract.defaults)
     a, b = asked.get(left), asked.get(right) if isinstance(right, str) else right
     return _is_number(a) and _is_number(b) and _COMPARE[how](a, b)

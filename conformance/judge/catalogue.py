@@ -10,9 +10,9 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from conformance.model import Contract, Finding, Held, RequestCase, Violation
+from conformance.model import Contract, Finding, RequestCase, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 
 class Scope(StrEnum):
@@ -27,12 +27,12 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True)
-class Terms:
+class CheckContext:
     """The terms under which a subject is judged: the contract, and the parameters of the requirement."""
 
     contract: Contract
     params: Mapping[str, Any] = field(default_factory=dict)
-    readings: dict[bytes, Asked] = field(default_factory=dict, repr=False, compare=False)
+    readings: dict[bytes, RequestView] = field(default_factory=dict, repr=False, compare=False)
     alone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # see `Check.wide`
     taken: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -52,21 +52,21 @@ class Terms:
         """What this provider calls the end of a text by a stop sequence or by itself."""
         return str(self.contract.says("stop_finishes_with_stop", "reason", "stop"))
 
-    def asked(self, subject: Exchange | RequestCase) -> Asked:
+    def request(self, subject: Exchange | RequestCase) -> RequestView:
         """What the request asks for under the contract's defaults; an empty request where the body is no object."""
         case = subject.case if isinstance(subject, Exchange) else subject
         found = self.readings.get(case.content)
         if found is None:
             body = case.body
             defaults = self.contract.defaults
-            found = Asked(body if isinstance(body, Mapping) else {}, defaults)
+            found = RequestView(body if isinstance(body, Mapping) else {}, defaults)
             self.readings[case.content] = found
         return found
 
 
 Findings = Iterator[Finding]
-ExchangeCheck = Callable[[Exchange, Terms], Findings]
-GroupCheck = Callable[[Group, Terms], Findings]
+ExchangeCheck = Callable[[Exchange, CheckContext], Findings]
+GroupCheck = Callable[[Group, CheckContext], Findings]
 AnyCheck = TypeVar("AnyCheck", ExchangeCheck, GroupCheck)
 
 
@@ -85,22 +85,23 @@ Examples = Callable[[], tuple[Example, ...]]
 class Check:
     """A check with what the judge, the planner and the docs need to know of it.
 
-    `due(asked, terms)`: whether a valid request that asks so must show an occasion for the check. None: the client
-    cannot provoke one, so its absence is no gap. `group`: the kind of group a GROUP check judges; `keyed`: a group
-    speaks only for the requirement whose id its key begins with. `wide`: what it says of one exchange hangs on others
-    of the run: `Terms.alone` are the values, as JSON, that the target refused by themselves, `taken` those it accepted.
+    `expected_when(request, context)`: whether a valid request like this must give the check something to examine.
+    None: a client cannot provoke an occurrence, so its absence is no gap. `group`: the kind of group that a GROUP check
+    judges. `keyed`: a group belongs to the requirement whose id its key begins with. `needs_whole_run`: the finding on
+    one exchange depends on others: `CheckContext.alone` are the values, as JSON, that the target refused by
+    themselves, `taken` those it accepted.
     """
 
     name: str
     area: str
     scope: Scope
-    function: Callable[[Any, Terms], Findings]
+    function: Callable[[Any, CheckContext], Findings]
     good: Examples
     bad: Examples
-    due: Callable[[Asked, Terms], bool] | None
+    expected_when: Callable[[RequestView, CheckContext], bool] | None
     group: str = ""
     keyed: bool = False
-    wide: bool = False
+    needs_whole_run: bool = False
 
     @property
     def holds(self) -> str:
@@ -127,17 +128,17 @@ def _paragraphs(function: Callable[..., Any]) -> list[str]:
 CATALOGUE: dict[str, Check] = {}
 
 
-def always(asked: Asked, terms: Terms) -> bool:
+def always(request: RequestView, context: CheckContext) -> bool:
     """Due on every valid request of the scope."""
     return True
 
 
-def owed(asked: Asked, terms: Terms) -> bool:
+def required_by_row(request: RequestView, context: CheckContext) -> bool:
     """Due on every valid request of the scope, where the requirement says so."""
-    return bool(terms.get("due"))
+    return bool(context.get("due"))
 
 
-WHATEVER_IS_ASKED: Final = frozenset({always, owed})
+WHATEVER_IS_ASKED: Final = frozenset({always, required_by_row})
 
 
 def check(
@@ -146,10 +147,10 @@ def check(
     *,
     good: Examples,
     bad: Examples,
-    due: Callable[[Asked, Terms], bool] | None = always,
+    expected_when: Callable[[RequestView, CheckContext], bool] | None = always,
     group: str = "",
     keyed: bool = False,
-    wide: bool = False,
+    needs_whole_run: bool = False,
 ) -> Callable[[AnyCheck], AnyCheck]:
     """Enter a check into the catalogue under its function's name.
 
@@ -162,7 +163,7 @@ def check(
             raise ValueError(f"two checks are called {name}")
         if (scope is Scope.GROUP) is not bool(group):
             raise ValueError(f"{name}: `group` goes with Scope.GROUP, and only with it")
-        CATALOGUE[name] = Check(name, area, scope, function, good, bad, due, group, keyed, wide)
+        CATALOGUE[name] = Check(name, area, scope, function, good, bad, expected_when, group, keyed, needs_whole_run)
         return function
 
     return enter
@@ -179,7 +180,7 @@ def load() -> Mapping[str, Check]:
 
 def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
     """One occurrence: held, or a violation that says what was observed and what was expected."""
-    return Held(at) if held else Violation(f"{observed}; expected {expected}", at)
+    return Satisfied(at) if held else Violation(f"{observed}; expected {expected}", at)
 
 
 def show(value: Any, most: int = 120) -> str:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final, TypeVar
 
-from conformance.judge.catalogue import Terms, show
+from conformance.judge.catalogue import CheckContext, show
 from conformance.judge.near_ties import near_tie
-from conformance.model import Ending, Finding, Held, Unclear, Validity, Violation
+from conformance.model import Ending, Finding, Inconclusive, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -41,19 +41,19 @@ def members(group: Group, role: str) -> tuple[Exchange, ...]:
     return tuple(x for x in group.all(role) if comparable(x))
 
 
-def excuse(group: Group, *roles: str) -> Unclear | None:
+def excuse(group: Group, *roles: str) -> Inconclusive | None:
     """Why these roles cannot be compared; None where they can."""
     for role in roles:
         if members(group, role):
             continue
         found = group.all(role)
         if not found:
-            return Unclear(f"no reply stands for {role!r}")
+            return Inconclusive(f"no reply stands for {role!r}")
         x = found[0]
         if x.filtered:
-            return Unclear(f"content_filter took part in {role!r}, which excuses its text")
+            return Inconclusive(f"content_filter took part in {role!r}, which excuses its text")
         told = "no response" if x.status is None else f"HTTP {x.status}, {x.ending.value}"
-        return Unclear(f"{role!r} gave nothing to compare ({told})")
+        return Inconclusive(f"{role!r} gave nothing to compare ({told})")
     return None
 
 
@@ -80,20 +80,22 @@ def weigh(
     """
     model = first[0]
     if all(same(model, value) for value in (*first, *second)):
-        return Held(at)
+        return Satisfied(at)
     odd = next((value for value in second if not same(model, value)), second[0])
     shown_odd, shown_model = contrast(odd, model)
     told = f"{noun} is {shown_odd} in {roles[1]!r}"
     if min(len(first), len(second)) < ENOUGH:
         counted = f"seen {len(second)} and {len(first)} times"
-        return Unclear(f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH} of each would tell", repeat=True)
+        return Inconclusive(
+            f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH} of each would tell", repeat=True
+        )
     apart = not any(same(one, other) for one in first for other in second)
     scattered = drawn and not any(same(one, other) for one, other in combinations(second, 2))
     if apart and constant(first, same) and (scattered or constant(second, same)):
         again = "never the same" if scattered else f"{len(second)} and {len(first)} times alike"
         message = f"{told} ({again}); expected {shown_model} as in {roles[0]!r}"
         return Violation(message, at, case, steady=not scattered)
-    return Unclear(f"the target is not deterministic: {noun} differs between replies to one request")
+    return Inconclusive(f"the target is not deterministic: {noun} differs between replies to one request")
 
 
 def blame(finding: Finding, case: str) -> Finding:
@@ -123,7 +125,7 @@ def compare(
     roles: tuple[str, str],
     view: View,
     noun: str,
-    terms: Terms,
+    context: CheckContext,
     *,
     exact: bool = False,
     same: Same = equal,
@@ -137,7 +139,7 @@ def compare(
         yield problem
         return
     sides = [members(group, role) for role in roles]
-    drawn = not exact and not all(terms.asked(x).greedy for side in sides for x in side)
+    drawn = not exact and not all(context.request(x).greedy for side in sides for x in side)
     views = [[view(x) for x in side] for side in sides]
     last = sides[1][0].case.id
     for index in sorted({index for side in views for one in side for index in one}):
@@ -145,13 +147,13 @@ def compare(
         if not first or not second:
             continue
         if not any((*first, *second)):
-            yield Unclear(f"{noun} is empty in every reply, so there is nothing to compare")
+            yield Inconclusive(f"{noun} is empty in every reply, so there is nothing to compare")
             continue
         finding = weigh(first, second, noun, roles, at=f"choice {index}", case=last, same=same, drawn=exact)
-        if drawn and not isinstance(finding, Held):
-            finding = Unclear(f"{noun} differs, as it may where temperature is above 0")
-        elif not isinstance(finding, Held) and (tied := near_tie(sides, index, terms)):
-            finding = Unclear(f"{noun} differs, as it may where two tokens are nearly as likely: {tied}")
+        if drawn and not isinstance(finding, Satisfied):
+            finding = Inconclusive(f"{noun} differs, as it may where temperature is above 0")
+        elif not isinstance(finding, Satisfied) and (tied := near_tie(sides, index, context)):
+            finding = Inconclusive(f"{noun} differs, as it may where two tokens are nearly as likely: {tied}")
         yield finding
 
 
@@ -165,17 +167,17 @@ def finishes(x: Exchange) -> Mapping[int, str | None]:
     return {index: choice.finish_reason for index, choice in x.choices.items()}
 
 
-def unchanged(group: Group, roles: tuple[str, str], terms: Terms) -> Iterator[Finding]:
+def unchanged(group: Group, roles: tuple[str, str], context: CheckContext) -> Iterator[Finding]:
     """Whether nothing differs between two roles: the choices there are, their texts and their reasons to finish.
 
     Where texts differ, by right or not, the reasons of other texts are the same or not by luck.
     """
     yield from same_choices(group, roles)
-    found = list(compare(group, roles, texts, "text", terms))
+    found = list(compare(group, roles, texts, "text", context))
     yield from found
     silent = not any(text for role in roles for x in members(group, role) for text in texts(x).values())
-    if silent or all(isinstance(one, Held) for one in found):
-        yield from compare(group, roles, finishes, "finish_reason", terms)
+    if silent or all(isinstance(one, Satisfied) for one in found):
+        yield from compare(group, roles, finishes, "finish_reason", context)
 
 
 def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:

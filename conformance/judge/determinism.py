@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from conformance.judge.token_text import REPLACEMENT
-from conformance.model import Credential, Ending, Finding, Unclear, Violation
+from conformance.model import Credential, Ending, Finding, Inconclusive, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import dumps
 
@@ -41,10 +41,10 @@ def prompts(body: Any) -> Iterator[str]:
 def excused(finding: Finding, group: Group, odd: frozenset[str]) -> Finding:
     """The finding; a doubt in place of a difference that only counts where replies are the same each time."""
     if isinstance(finding, Violation) and finding.steady:
-        asked = {prompt for members in group.members.values() for x in members for prompt in prompts(x.case.body)}
-        if asked & odd:
+        request = {prompt for members in group.members.values() for x in members for prompt in prompts(x.case.body)}
+        if request & odd:
             told = "the very same request to this prompt was answered in several ways"
-            return Unclear(f"the target is not deterministic: {told}; {finding.message}")
+            return Inconclusive(f"the target is not deterministic: {told}; {finding.message}")
     return finding
 
 

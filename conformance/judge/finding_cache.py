@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from conformance.model import Finding, Held
+from conformance.model import Finding, Satisfied
 from conformance.model.exchange import Exchange, Group
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 Found: TypeAlias = int | tuple[Finding, ...]  # a number: so many occurrences, and each kept the promise
 
@@ -22,7 +22,7 @@ def packed(findings: Iterable[Finding]) -> Found:
     listed = tuple(findings)
     count = 0
     for one in listed:
-        if type(one) is not Held:
+        if type(one) is not Satisfied:
             return listed
         count += one.count
     return count
@@ -36,7 +36,7 @@ class Recall:
     """
 
     above: Recall | None = None
-    readings: dict[bytes, Asked] = field(default_factory=dict, repr=False)
+    readings: dict[bytes, RequestView] = field(default_factory=dict, repr=False)
     _found: dict[str, dict[int, Found]] = field(default_factory=dict, repr=False)
     _due: dict[str, dict[int, bool]] = field(default_factory=dict, repr=False)
     _groups: dict[tuple[object, ...], Group] = field(default_factory=dict, repr=False)
@@ -62,7 +62,7 @@ class Recall:
         before = self.above._found.get(requirement, {}) if self.above else {}
         return before, self._found.setdefault(requirement, {})
 
-    def due(self, requirement: str) -> tuple[Mapping[int, bool], dict[int, bool]]:
+    def expected_when(self, requirement: str) -> tuple[Mapping[int, bool], dict[int, bool]]:
         """The same for whether an exchange was due to show a requirement."""
         before = self.above._due.get(requirement, {}) if self.above else {}
         return before, self._due.setdefault(requirement, {})

@@ -13,10 +13,12 @@ from conformance.model.json_text import MISSING, dumps
 CREATED = 1_700_000_000
 
 
-def case(asked: Mapping[str, Any] | bytes | None = None, **more: Any) -> RequestCase:
-    """A request for the example model; `asked` overrides or adds members, or is the whole body as bytes."""
+def case(request: Mapping[str, Any] | bytes | None = None, **more: Any) -> RequestCase:
+    """A request for the example model; `request` overrides or adds members, or is the whole body as bytes."""
     content = (
-        asked if isinstance(asked, bytes) else dumps({"model": "m", "prompt": "1, 2, 3,", **(asked or {})}).encode()
+        request
+        if isinstance(request, bytes)
+        else dumps({"model": "m", "prompt": "1, 2, 3,", **(request or {})}).encode()
     )
     return RequestCase(**{"id": "example/0", "content": content, "origin": "example", **more})
 
@@ -66,7 +68,7 @@ def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **more: Any) -
 
 def response(
     content: bytes | Sequence[bytes],
-    asked: Mapping[str, Any] | bytes | None = None,
+    request: Mapping[str, Any] | bytes | None = None,
     *,
     status: int | None = 200,
     media_type: str | None = "application/json",
@@ -81,28 +83,28 @@ def response(
     lines = tuple({**named, **(headers or {})}.items())
     timed = tuple(Piece(0.01 * (place + 1), piece) for place, piece in enumerate(pieces))
     attempt = Attempt(float(CREATED), status, lines, timed, ending, error, 0.01 * (len(pieces) + 1))
-    return Exchange(case(asked, **about), (attempt,))
+    return Exchange(case(request, **about), (attempt,))
 
 
-def plain(body: Any, asked: Mapping[str, Any] | bytes | None = None, **more: Any) -> Exchange:
+def plain(body: Any, request: Mapping[str, Any] | bytes | None = None, **more: Any) -> Exchange:
     """A reply with one JSON body."""
-    return response(dumps(body).encode(), asked, **more)
+    return response(dumps(body).encode(), request, **more)
 
 
-def stream(*chunks: Any, asked: Mapping[str, Any] | None = None, done: bool = True, **more: Any) -> Exchange:
+def stream(*chunks: Any, request: Mapping[str, Any] | None = None, done: bool = True, **more: Any) -> Exchange:
     """A streamed reply, one event a chunk (bytes go as they are), ended by `[DONE]` unless told otherwise."""
     events = [one if isinstance(one, bytes) else f"data: {dumps(one)}\n\n".encode() for one in chunks]
     if done:
         events.append(b"data: [DONE]\n\n")
-    return response(events, {"stream": True, **(asked or {})}, **{"media_type": "text/event-stream", **more})
+    return response(events, {"stream": True, **(request or {})}, **{"media_type": "text/event-stream", **more})
 
 
 def error(
-    message: str = "temperature must be at most 2", status: int = 400, asked: Any = None, **more: Any
+    message: str = "temperature must be at most 2", status: int = 400, request: Any = None, **more: Any
 ) -> Exchange:
     """A refusal in the common envelope."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": "temperature", "code": None}}
-    return plain(body, asked, status=status, **more)
+    return plain(body, request, status=status, **more)
 
 
 def group(kind: str, key: str = "example", /, **members: Exchange | Sequence[Exchange]) -> Group:

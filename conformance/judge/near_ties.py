@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from conformance.judge.catalogue import Terms, show
+from conformance.judge.catalogue import CheckContext, show
 from conformance.judge.token_text import REPLACEMENT, echoed, is_special, raw
 from conformance.model.exchange import Choice, Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 NEAR: Final = 0.5
 """So little apart, either of two tokens may win on real hardware."""
@@ -28,17 +28,17 @@ class Answer:
     tokens: tuple[tuple[str, float, Mapping[str, Any]], ...]
 
 
-def near_tie(sides: Sequence[Sequence[Exchange]], index: int, terms: Terms) -> str:
+def near_tie(sides: Sequence[Sequence[Exchange]], index: int, context: CheckContext) -> str:
     """What tokens were nearly as likely where the greedy answers to one prompt part; empty where none were.
 
     `index` is the choice of the first side; of a side with other prompts beside, the choice that answers the same
     counts. Answers that part in several ways have to part at near ties, all of them.
     """
     every = [x for side in sides for x in side]
-    if not all(terms.asked(x).greedy for x in every):
+    if not all(context.request(x).greedy for x in every):
         return ""
     distinct: dict[bytes, Answer] = {}
-    for one in _answers(every, index, terms):
+    for one in _answers(every, index, context):
         if one.text not in distinct or one.tokens:
             distinct[one.text] = one
     found = ""
@@ -51,25 +51,25 @@ def near_tie(sides: Sequence[Sequence[Exchange]], index: int, terms: Terms) -> s
     return found
 
 
-def _answers(every: Sequence[Exchange], index: int, terms: Terms) -> Iterator[Answer]:
-    model = terms.asked(every[0])
+def _answers(every: Sequence[Exchange], index: int, context: CheckContext) -> Iterator[Answer]:
+    model = context.request(every[0])
     row, rank = divmod(index, model.n)
     prompt = model.prompts[row] if row < len(model.prompts) else None
     for x in every:
-        asked = terms.asked(x)
-        moved = prompt is not None and asked.prompts != model.prompts and prompt in asked.prompts
-        place = asked.prompts.index(prompt) if moved and prompt is not None else row
-        found = x.choices.get(place * asked.n + min(rank, asked.n - 1))
-        answer = _answer(asked, found, prompt, terms) if found else None
+        request = context.request(x)
+        moved = prompt is not None and request.prompts != model.prompts and prompt in request.prompts
+        place = request.prompts.index(prompt) if moved and prompt is not None else row
+        found = x.choices.get(place * request.n + min(rank, request.n - 1))
+        answer = _answer(request, found, prompt, context) if found else None
         if answer is not None:
             yield answer
 
 
-def _answer(asked: Asked, found: Choice, prompt: Any, terms: Terms) -> Answer | None:
+def _answer(request: RequestView, found: Choice, prompt: Any, context: CheckContext) -> Answer | None:
     text, lists = found.text, found.logprobs or {}
     listed = zip(*(lists.get(name, []) for name in ("tokens", "token_logprobs", "top_logprobs")), strict=False)
     tokens = [(token, value, top if isinstance(top, Mapping) else {}) for token, value, top in listed]
-    if asked.echo:
+    if request.echo:
         length = echoed(text, prompt) if isinstance(prompt, str) and prompt else None
         if length is None:
             return None
@@ -79,7 +79,7 @@ def _answer(asked: Asked, found: Choice, prompt: Any, terms: Terms) -> Answer | 
     if not all(isinstance(token, str) and isinstance(value, (int, float)) for token, value, _ in tokens):
         tokens = []
     whole = text.rstrip(REPLACEMENT).encode("utf-8", "replace")
-    return Answer(whole, found.finish_reason == terms.length, tuple(tokens))
+    return Answer(whole, found.finish_reason == context.length, tuple(tokens))
 
 
 def _parting(one: Answer, other: Answer) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
-from conformance.judge.catalogue import Check, Scope, Terms, load
+from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import excused, unsteady
 from conformance.judge.finding_cache import Recall, packed
 from conformance.model import (
@@ -17,20 +17,20 @@ from conformance.model import (
     Ending,
     Evidence,
     Finding,
-    Held,
+    Inconclusive,
     Level,
     Observation,
     Outcome,
     RequestCase,
     Requirement,
-    Unclear,
+    Satisfied,
     Validity,
     Verdict,
     Violation,
 )
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING, dumps, named_twice
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100
@@ -52,7 +52,7 @@ class Traffic:
         self.recall.hold(self.exchanges)
 
     @property
-    def readings(self) -> dict[bytes, Asked]:
+    def readings(self) -> dict[bytes, RequestView]:
         return self.recall.readings
 
     @cached_property
@@ -185,13 +185,13 @@ class _Tally:
                 self.examined += self.observed
                 if len(self.observations) < MOST_OBSERVATIONS:
                     self.observations.setdefault((finding.subject, finding.value), finding)
-            elif isinstance(finding, Unclear):
+            elif isinstance(finding, Inconclusive):
                 self.unclear.append(finding.reason)
                 if finding.repeat:
                     self.doubt = self.doubt or finding.reason
                     self.repeat.append(tuple(cases))
             else:
-                self.examined += finding.count if isinstance(finding, Held) else 1
+                self.examined += finding.count if isinstance(finding, Satisfied) else 1
                 if isinstance(finding, Violation):
                     self._violated(finding, cases[-1])
         self.exchanges += self.examined > before
@@ -206,17 +206,17 @@ class _Tally:
 def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Verdict:
     """What the traffic shows of one requirement."""
     check = load()[requirement.check]
-    wide = (traffic.alone, traffic.taken) if check.wide and traffic.alone else ()
-    terms = Terms(contract, requirement.params, traffic.readings, *wide)
+    needs_whole_run = (traffic.alone, traffic.taken) if check.needs_whole_run and traffic.alone else ()
+    context = CheckContext(contract, requirement.params, traffic.readings, *needs_whole_run)
     tally = _Tally(observed=requirement.level is Level.MAY)
     try:
         before, now = traffic.recall.of(requirement.id)
         for subject in _subjects(requirement, check, traffic):
-            found = None if check.wide else before.get(id(subject))
-            if found is None and not check.wide:
+            found = None if check.needs_whole_run else before.get(id(subject))
+            if found is None and not check.needs_whole_run:
                 found = now.get(id(subject))
             if found is None:
-                found = now[id(subject)] = packed(_findings(requirement, check, subject, terms))
+                found = now[id(subject)] = packed(_findings(requirement, check, subject, context))
             if isinstance(found, int):
                 tally.examined += found
                 tally.exchanges += found > 0
@@ -224,7 +224,7 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
                 if isinstance(subject, Group) and traffic.unsteady:
                     found = tuple(excused(one, subject, traffic.unsteady) for one in found)
                 tally.add(_cases(subject), found)
-        outcome, reason, incomplete = _outcome(requirement, check, traffic, terms, tally)
+        outcome, reason, incomplete = _outcome(requirement, check, traffic, context, tally)
     except Exception as error:  # noqa: BLE001 - a check must never raise: if one does, that is our fault and says so
         at = error.__traceback__
         while at is not None and at.tb_next is not None:
@@ -261,10 +261,12 @@ def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> Itera
     return groups if named is None else [group for group in groups if group.key.partition(" ")[0] == named]
 
 
-def _findings(requirement: Requirement, check: Check, subject: Exchange | Group, terms: Terms) -> Iterable[Finding]:
-    if requirement.when and isinstance(subject, Exchange) and not _applies(requirement, terms.asked(subject)):
+def _findings(
+    requirement: Requirement, check: Check, subject: Exchange | Group, context: CheckContext
+) -> Iterable[Finding]:
+    if requirement.when and isinstance(subject, Exchange) and not _applies(requirement, context.request(subject)):
         return ()
-    return check.function(subject, terms)
+    return check.function(subject, context)
 
 
 def _cases(subject: Exchange | Group) -> list[str]:
@@ -274,33 +276,33 @@ def _cases(subject: Exchange | Group) -> list[str]:
     return [subject.case.id]
 
 
-def _applies(requirement: Requirement, asked: Asked) -> bool:
+def _applies(requirement: Requirement, request: RequestView) -> bool:
     """Whether the request has the values that the requirement's `when` names; a list names several."""
     for name, wanted in requirement.when.items():
-        value = asked.include_usage if name == "include_usage" else asked.get(name)
+        value = request.include_usage if name == "include_usage" else request.get(name)
         if not (value in wanted if isinstance(wanted, list) else value == wanted):
             return False
     return True
 
 
-def _due(requirement: Requirement, check: Check, case: RequestCase, terms: Terms) -> bool:
+def _due(requirement: Requirement, check: Check, case: RequestCase, context: CheckContext) -> bool:
     """Whether this case, answered as the contract has it, must show an occasion for the requirement."""
     if check.scope is Scope.GROUP:
         named = requirement.id if check.keyed else requirement.params.get("parameter")
         keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == check.group)
         part_of_one = any(named in {None, key} for key in keys)
-        return part_of_one and (check.due is None or check.due(terms.asked(case), terms))
-    return check.scope in scopes(case, terms) and falls_due(requirement, check, terms.asked(case), terms)
+        return part_of_one and (check.expected_when is None or check.expected_when(context.request(case), context))
+    return check.scope in scopes(case, context) and falls_due(requirement, check, context.request(case), context)
 
 
-def falls_due(requirement: Requirement, check: Check, asked: Asked, terms: Terms) -> bool:
+def falls_due(requirement: Requirement, check: Check, request: RequestView, context: CheckContext) -> bool:
     """Whether a request that asks so, in the check's scope, must show an occasion for the requirement."""
-    if check.due is None or (check.scope is not Scope.ERROR and not _applies(requirement, asked)):
+    if check.expected_when is None or (check.scope is not Scope.ERROR and not _applies(requirement, request)):
         return False
-    return check.due(asked, terms)
+    return check.expected_when(request, context)
 
 
-def scopes(case: RequestCase, terms: Terms) -> frozenset[Scope]:
+def scopes(case: RequestCase, context: CheckContext) -> frozenset[Scope]:
     """The scopes in which this case, answered as the contract has it, must show what checks look for."""
     if case.credential is not Credential.KEY or case.hang_up_after is not None:
         return frozenset()
@@ -308,7 +310,7 @@ def scopes(case: RequestCase, terms: Terms) -> frozenset[Scope]:
         return _REFUSED
     if case.validity is not Validity.VALID or not isinstance(case.body, Mapping):
         return _ANSWERED[None]
-    return _ANSWERED[terms.asked(case).stream]
+    return _ANSWERED[context.request(case).stream]
 
 
 _REFUSED = frozenset({Scope.ERROR, Scope.ANY})
@@ -319,17 +321,17 @@ _ANSWERED: Mapping[bool | None, frozenset[Scope]] = {
 }
 
 
-def _were_due(requirement: Requirement, check: Check, traffic: Traffic, terms: Terms) -> list[Exchange]:
+def _were_due(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> list[Exchange]:
     """The exchanges that must show an occasion for the requirement."""
     if check.scope is Scope.GROUP:
         groups = _subjects(requirement, check, traffic)
         return [x for group in groups if isinstance(group, Group) for some in group.members.values() for x in some]
-    if check.due is None:
+    if check.expected_when is None:
         return []
-    before, now = traffic.recall.due(requirement.id)
+    before, now = traffic.recall.expected_when(requirement.id)
     for x in traffic.exchanges:
         if id(x) not in before and id(x) not in now:
-            now[id(x)] = _due(requirement, check, x.case, terms)
+            now[id(x)] = _due(requirement, check, x.case, context)
     return [x for x in traffic.exchanges if before.get(id(x), False) or now.get(id(x), False)]
 
 
@@ -341,13 +343,13 @@ def _refused_in_part(group: Exchange | Group) -> bool:
     )
 
 
-def serves(requirement: Requirement, case: RequestCase, terms: Terms) -> bool:
+def serves(requirement: Requirement, case: RequestCase, context: CheckContext) -> bool:
     """Whether a case is due to show the requirement: what set cover and `conformance plan` count."""
-    return _due(requirement, load()[requirement.check], case, terms)
+    return _due(requirement, load()[requirement.check], case, context)
 
 
 def _outcome(
-    requirement: Requirement, check: Check, traffic: Traffic, terms: Terms, tally: _Tally
+    requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext, tally: _Tally
 ) -> tuple[Outcome, str, bool]:
     if tally.violations:
         first = f"{tally.evidence[0].at}: " if tally.evidence[0].at else ""
@@ -357,36 +359,41 @@ def _outcome(
         if not tally.solid:
             return Outcome.FLAKY, f"not each time: {reason}", False
         return (Outcome.FAIL if requirement.level is Level.MUST else Outcome.WARN), reason, False
-    owed = requirement.level is Level.MUST
+    required_by_row = requirement.level is Level.MUST
     if tally.repeat:
-        return Outcome.INCONCLUSIVE, f"unconfirmed: {tally.doubt}", owed
+        return Outcome.INCONCLUSIVE, f"unconfirmed: {tally.doubt}", required_by_row
     if tally.examined:
         return Outcome.PASS, "", False
-    return _nothing_seen(requirement, check, traffic, terms, tally, owed)
+    return _nothing_seen(requirement, check, traffic, context, tally, required_by_row)
 
 
 def _nothing_seen(
-    requirement: Requirement, check: Check, traffic: Traffic, terms: Terms, tally: _Tally, owed: bool
+    requirement: Requirement,
+    check: Check,
+    traffic: Traffic,
+    context: CheckContext,
+    tally: _Tally,
+    required_by_row: bool,
 ) -> tuple[Outcome, str, bool]:
     """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
-    due = _were_due(requirement, check, traffic, terms)
-    if not due or check.scope is Scope.GROUP:  # half a group shows as little as none of it
-        unsent = [case for case in traffic.unsent if _due(requirement, check, case, terms)]
+    expected_when = _were_due(requirement, check, traffic, context)
+    if not expected_when or check.scope is Scope.GROUP:  # half a group shows as little as none of it
+        unsent = [case for case in traffic.unsent if _due(requirement, check, case, context)]
         if unsent:
             return Outcome.NOT_RUN, f"not sent: {len(unsent)} of the planned requests that show it", True
-    if check.due is None and not (due and tally.unclear):
+    if check.expected_when is None and not (expected_when and tally.unclear):
         return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
-    if not due:
+    if not expected_when:
         return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False
     compared = _subjects(requirement, check, traffic) if check.scope is Scope.GROUP and not check.keyed else ()
     if compared and all(map(_refused_in_part, compared)):
         reason = "the target refused a part of each comparison"
         return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting such requests speak of that", False
     if tally.unclear:
-        return Outcome.INCONCLUSIVE, tally.unclear[0], owed
-    refused = [x for x in due if x.refused]
-    if len(refused) == len(due) and check.scope is not Scope.ERROR:
+        return Outcome.INCONCLUSIVE, tally.unclear[0], required_by_row
+    refused = [x for x in expected_when if x.refused]
+    if len(refused) == len(expected_when) and check.scope is not Scope.ERROR:
         statuses = ", ".join(sorted({str(x.status) for x in refused}))
-        reason = f"the target refused all {len(due)} requests that ask for it (HTTP {statuses})"
+        reason = f"the target refused all {len(expected_when)} requests that ask for it (HTTP {statuses})"
         return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting them speak of that", False
-    return Outcome.INCONCLUSIVE, f"{len(due)} requests were due to show it, and none did", owed
+    return Outcome.INCONCLUSIVE, f"{len(expected_when)} requests were due to show it, and none did", required_by_row

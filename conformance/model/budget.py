@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
 BYTES_PER_TOKEN: Final = 3  # a cautious guess for prompts, put right by the usage that the target reports
@@ -49,7 +49,7 @@ class Cost:
     completion: int = 0
 
 
-def worst_case(asked: Asked) -> Cost:
+def worst_case(asked: RequestView) -> Cost:
     """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing."""
     prompt = sum(
         len(one) if isinstance(one, tuple) else len(one.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1

@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Satisfied:
     """An occurrence that keeps the promise, or `count` of them at once."""
 
     at: str = ""
@@ -55,14 +55,14 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Unclear:
+class Inconclusive:
     """An occurrence that was due and shows nothing either way; `repeat` asks for the same exchanges once more."""
 
     reason: str
     repeat: bool = False
 
 
-Finding: TypeAlias = Held | Violation | Observation | Unclear
+Finding: TypeAlias = Satisfied | Violation | Observation | Inconclusive
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ Prompt: TypeAlias = str | tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestView:
     """A request body read with the contract's defaults: an absent or null member means its default."""
 
     body: Mapping[str, Any]

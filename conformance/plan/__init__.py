@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable
 from conformance.model import Contract
 from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
-from conformance.plan.context import Scene
+from conformance.plan.context import PlanContext
 from conformance.plan.covering_rows import Coverage
 from conformance.plan.dry_run import Plan, reached, simulate
-from conformance.plan.planner import LEFT_OUT, Drawn, Journey, Waves
+from conformance.plan.planner import LEFT_OUT, Drawn, Planner, Waves
 from conformance.plan.profiles import RESERVE
 from conformance.plan.samples import draw
 
@@ -38,8 +38,8 @@ def waves(
     `claims` are words such as "no echo". `select` are globs of requirement ids: nothing that serves none of them is
     sent. `has_key`: cases without and with a wrong key make sense. `drawn` are the bodies of a stored plan.
     """
-    scene = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
-    return Journey(scene, draw(scene) if drawn is None else drawn, budget, select).waves()
+    context = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
+    return Planner(context, draw(context) if drawn is None else drawn, budget, select).waves()
 
 
 def plan(
@@ -56,8 +56,8 @@ def plan(
     drawn: Drawn | None = None,
 ) -> Plan:
     """The same without a target, as if it accepted every documented value."""
-    scene = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
-    return simulate(Journey(scene, draw(scene) if drawn is None else drawn, budget, select))
+    context = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
+    return simulate(Planner(context, draw(context) if drawn is None else drawn, budget, select))
 
 
 def coverage(
@@ -82,7 +82,7 @@ def setting(
     *,
     hostile: bool = True,
     has_key: bool = False,
-) -> Scene:
+) -> PlanContext:
     """The scene of a plan; a ValueError names a profile or a claim that is not known."""
     if profile not in PROFILES:
         raise ValueError(f"the profile is {profile!r}; expected one of {', '.join(PROFILES)}")
@@ -91,10 +91,10 @@ def setting(
     if unknown:
         known = ", ".join(name for name, one in contract.parameters.items() if not one.required)
         raise ValueError(f"a claim is 'no {unknown[0]}'; expected 'no PARAMETER' with one of {known}")
-    return Scene(contract, model, profile == "full", seed, without, has_key, hostile)
+    return PlanContext(contract, model, profile == "full", seed, without, has_key, hostile)
 
 
 __all__ = [
-    "LEFT_OUT", "PROFILES", "RESERVE", "Budget", "Coverage", "Plan", "Scene", "coverage", "draw", "plan", "setting",
-    "waves",
+    "LEFT_OUT", "PROFILES", "RESERVE", "Budget", "Coverage", "Plan", "PlanContext", "coverage", "draw", "plan",
+    "setting", "waves",
 ]  # fmt: skip

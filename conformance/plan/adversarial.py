@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from conformance.model import Membership, RequestCase, Validity
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import LONG, Scene, part, rename
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import LONG, PlanContext, part, rename
 from conformance.plan.factors import ABSENT
 from conformance.plan.invalid_requests import floods
 
@@ -19,94 +19,94 @@ BATCHES: Final = 99
 BATCH: Final = 6  # one plain request answers for so many hostile ones
 
 
-def hostile(scene: Scene) -> Iterator[Bundle]:
+def hostile(context: PlanContext) -> Iterator[CaseGroup]:
     """The hostile wave: it is sent in order, so that a probe stands behind the cases that it answers for."""
-    if not scene.hostile or "alive" not in scene.kinds:
+    if not context.hostile or "alive" not in context.kinds:
         return
-    found = list(_hostile(scene))
-    if not scene.full:
-        batch = _watched(scene, "batch", [*found[:1], *_left(scene)], 0)
+    found = list(_hostile(context))
+    if not context.full:
+        batch = _watched(context, "batch", [*found[:1], *_left(context)], 0)
         yield replace(batch, rank=2)
         yield replace(batch, cases=batch.cases[-1:], copies=batch.copies[-1:])  # where there is no room for more
         return
     for place in range(0, len(found), BATCH):
-        yield _watched(scene, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
-    for left in _left(scene):
-        yield _watched(scene, "disconnect", [left], BATCHES)
-    if flood := [rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in floods(scene)]:
+        yield _watched(context, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
+    for left in _left(context):
+        yield _watched(context, "disconnect", [left], BATCHES)
+    if flood := [rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in floods(context)]:
         controls = [
             part("refuse", group.key, "control") for one in flood for group in one.groups if group.role == "probe"
         ]
-        probe = scene.case("alive", scene.base, part("alive", "flood", "probe"), *controls)
-        yield Bundle("hostile", 6, (*flood, probe), (*(0 for _ in flood), BATCHES + 2))
+        probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
+        yield CaseGroup("hostile", 6, (*flood, probe), (*(0 for _ in flood), BATCHES + 2))
 
 
-def _watched(scene: Scene, key: str, cases: list[RequestCase], number: int) -> Bundle:
+def _watched(context: PlanContext, key: str, cases: list[RequestCase], number: int) -> CaseGroup:
     odd = [
-        scene.case("hostile", case.content, part("alive", key, "hostile"), *_overflowing(scene, case),
+        context.case("hostile", case.content, part("alive", key, "hostile"), *_overflowing(context, case),
                    validity=case.validity, hostile=True, headers=case.headers, note=case.note,
                    hang_up_after=case.hang_up_after)
         for case in cases
     ]  # fmt: skip
     keys = (key, "protocol") if number == 0 else (key,)
-    probe = scene.case("alive", scene.base, *(part("alive", one, "probe") for one in keys))
-    return Bundle("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
+    probe = context.case("alive", context.base, *(part("alive", one, "probe") for one in keys))
+    return CaseGroup("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 
-def _overflowing(scene: Scene, case: RequestCase) -> Iterator[Membership]:
+def _overflowing(context: PlanContext, case: RequestCase) -> Iterator[Membership]:
     """A prompt that no common context holds tells, where it is refused for that, that there is a context."""
     if len(case.content) >= MEGABYTE:
-        for row in scene.contract.requirements:
+        for row in context.contract.requirements:
             if row.check == "context_overflow" and row.params.get("behaviour") == "refuse":
                 yield part("overflow", row.id, "long")
 
 
-def _left(scene: Scene) -> Iterator[RequestCase]:
+def _left(context: PlanContext) -> Iterator[RequestCase]:
     """A client that goes away in mid-stream."""
-    if scene.has("stream", "max_tokens"):
-        body = scene.body({"stream": True, "stream_options": ABSENT, "max_tokens": LONG * 2})
-        yield scene.case("hostile", body, hang_up_after=1)
+    if context.has("stream", "max_tokens"):
+        body = context.body({"stream": True, "stream_options": ABSENT, "max_tokens": LONG * 2})
+        yield context.case("hostile", body, hang_up_after=1)
 
 
-def _hostile(scene: Scene) -> Iterator[RequestCase]:
+def _hostile(context: PlanContext) -> Iterator[RequestCase]:
     def odd(note: str, content: bytes, validity: Validity = Validity.UNSPECIFIED) -> RequestCase:
         return RequestCase("", content, "hostile", validity, note=note)
 
     def told(note: str, **members: Any) -> RequestCase:
-        body = scene.body(members)
+        body = context.body(members)
         content = dumps(body).encode()
-        judged = scene.validity(content, body)
+        judged = context.validity(content, body)
         return odd(note, content, Validity.INVALID if judged is Validity.INVALID else Validity.UNSPECIFIED)
 
-    base = dumps(scene.base).encode()
-    yield odd("nested deeper than a stack", _with(scene, "prompt", b"[" * DEEP + b"]" * DEEP), Validity.INVALID)
+    base = dumps(context.base).encode()
+    yield odd("nested deeper than a stack", _with(context, "prompt", b"[" * DEEP + b"]" * DEEP), Validity.INVALID)
     yield told("NUL, surrogates and controls", prompt="a\x00b\ud800c\x1b[2J\r\ndata: [DONE]\r\n\r\n")
     yield odd("the same member twice", base[:-1] + b',"max_tokens":1,"max_tokens":2}')
     yield told("an empty prompt", prompt="")
     yield told("only white space", prompt=" \t\n\u00a0\u3000")
-    yield odd("a number of ten thousand digits", _with(scene, "seed", b"9" * 10_000), Validity.UNSPECIFIED)
-    if scene.has("stop"):
+    yield odd("a number of ten thousand digits", _with(context, "seed", b"9" * 10_000), Validity.UNSPECIFIED)
+    if context.has("stop"):
         yield told("an empty stop sequence", stop="")
         yield told("an empty stop sequence in a list", stop=["", "\n"])
     yield odd("a byte order mark", b"\xef\xbb\xbf" + base)
     yield told("a prototype in the way", __proto__={"stream": True}, constructor={"prototype": {}})
     yield told("ids that no vocabulary has", prompt=[2**31 - 1, 0, 7])
     yield told("a negative id", prompt=[-1])
-    yield odd("a huge exponent", _with(scene, "temperature", b"1e400"), Validity.INVALID)
-    yield odd("minus zero", _with(scene, "temperature", b"-0.0"))
-    if scene.has("logit_bias"):
+    yield odd("a huge exponent", _with(context, "temperature", b"1e400"), Validity.INVALID)
+    yield odd("minus zero", _with(context, "temperature", b"-0.0"))
+    if context.has("logit_bias"):
         yield told("a bias on no token", logit_bias={"not a number": 1})
         yield told("a bias on an id that no vocabulary has", logit_bias={"99999999": 1})
     yield told("a prompt of one character many times", prompt="a" * 3000)
-    if scene.has("user"):
+    if context.has("user"):
         yield told("a long name", user="u" * 20_000)
     yield told("a thousand unknown members", **{f"x_{place}": place for place in range(1000)})
-    yield odd("a megabyte of prompt", _with(scene, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
+    yield odd("a megabyte of prompt", _with(context, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
 
 
-def _with(scene: Scene, member: str, value: bytes) -> bytes:
+def _with(context: PlanContext, member: str, value: bytes) -> bytes:
     """The base with one member spelled in bytes."""
-    rest = dumps({name: one for name, one in scene.base.items() if name != member}).encode()
+    rest = dumps({name: one for name, one in context.base.items() if name != member}).encode()
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 

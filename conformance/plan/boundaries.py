@@ -7,29 +7,29 @@ from typing import Any
 
 from conformance.contract.bounds import top
 from conformance.model import Edge, Limit, Validity
-from conformance.plan.context import Scene
-from conformance.plan.parameter_values import Level, level
+from conformance.plan.context import PlanContext
+from conformance.plan.parameter_values import FactorLevel, factor_level
 
 Labelled = tuple[str, Any]
 
 
-def ends(scene: Scene, limit: Limit) -> Iterator[Level]:
+def ends(context: PlanContext, limit: Limit) -> Iterator[FactorLevel]:
     """Levels on the closed ends of a range and one step inside of every end, the low ones first."""
-    for value in _steps(scene, limit):
+    for value in _steps(context, limit):
         if limit.place(value) is Validity.VALID:
             yield _level(limit, value)
 
 
-def open_ends(limit: Limit) -> Iterator[Level]:
+def open_ends(limit: Limit) -> Iterator[FactorLevel]:
     """Levels on the ends that the document leaves open."""
     for bound, edge in ((limit.low, limit.low_edge), (limit.high, limit.high_edge)):
         if bound is not None and edge is Edge.UNSPECIFIED:
             yield _level(limit, bound)
 
 
-def beyond(scene: Scene, limit: Limit, keyword: str) -> Iterator[Any]:
+def beyond(context: PlanContext, limit: Limit, keyword: str) -> Iterator[Any]:
     """Values outside of a range, on the side that the keyword names: the nearest first, then one far away."""
-    step = _step(scene, limit)
+    step = _step(context, limit)
     low = keyword in {"minimum", "min-items"}
     bound, edge = (limit.low, limit.low_edge) if low else (limit.high, limit.high_edge)
     if bound is None:
@@ -51,8 +51,8 @@ def shaped(parameter: str, value: Any, key: str = "100") -> Any:
     return value
 
 
-def _steps(scene: Scene, limit: Limit) -> list[float]:
-    step = _step(scene, limit)
+def _steps(context: PlanContext, limit: Limit) -> list[float]:
+    step = _step(context, limit)
     found = []
     for bound, sign in ((limit.low, 1), (limit.high, -1)):
         if bound is not None:
@@ -60,8 +60,8 @@ def _steps(scene: Scene, limit: Limit) -> list[float]:
     return list(dict.fromkeys(found))
 
 
-def _step(scene: Scene, limit: Limit) -> float:
-    owner = scene.contract.parameters[top(limit.parameter)]
+def _step(context: PlanContext, limit: Limit) -> float:
+    owner = context.contract.parameters[top(limit.parameter)]
     counted = limit.parameter.endswith(("[]", ".*")) or "number" not in owner.types
     return 1 if counted else 0.01
 
@@ -71,8 +71,8 @@ def whole(value: float, step: float) -> float:
     return int(value) if step == 1 else round(value, 6)
 
 
-def _level(limit: Limit, value: float) -> Level:
-    return level(
+def _level(limit: Limit, value: float) -> FactorLevel:
+    return factor_level(
         top(limit.parameter), shaped(limit.parameter, value, "0")
     )  # the first token, which is easily overlooked
 

@@ -15,7 +15,7 @@ ORDER: Final = ("base", "values", "rows", "learned", "hostile")
 
 
 @dataclass(frozen=True)
-class Bundle:
+class CaseGroup:
     """Cases of one wave that are chosen or left out together. A lower `rank` is dearer to a small budget.
 
     `copies` numbers the cases that are the same request: a case sent a second time is another exchange. `then` is
@@ -27,7 +27,7 @@ class Bundle:
     rank: int
     cases: tuple[RequestCase, ...]
     copies: tuple[int, ...] = ()
-    then: Bundle | None = None
+    then: CaseGroup | None = None
     served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
@@ -54,7 +54,7 @@ class Sent:
 
     times: dict[str, int] = field(default_factory=dict)
 
-    def assemble(self, bundles: Iterable[Bundle]) -> tuple[RequestCase, ...]:
+    def assemble(self, bundles: Iterable[CaseGroup]) -> tuple[RequestCase, ...]:
         """The cases of one wave, each request once, with the groups of all bundles that want it."""
         gathered: dict[str, RequestCase] = {}
         groups: dict[str, list[Membership]] = {}
@@ -74,4 +74,4 @@ class Sent:
         return tuple(whole)
 
 
-__all__ = ["ORDER", "Bundle", "Sent"]
+__all__ = ["ORDER", "CaseGroup", "Sent"]

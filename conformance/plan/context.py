@@ -12,8 +12,8 @@ from conformance.contract.validity import combines, validity
 from conformance.judge.catalogue import load
 from conformance.model import Contract, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
-from conformance.model.request_view import Asked
-from conformance.plan.learned_target import Known
+from conformance.model.request_view import RequestView
+from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.parameter_values import inside, specimens
 
 # Counting goes on by itself, so a model has something to say; its next token is a common one with a small id.
@@ -27,7 +27,7 @@ NEARLY_COLD: Final = 0.01  # what stands in for temperature 0 where the target r
 
 
 @dataclass(frozen=True)
-class Scene:
+class PlanContext:
     """The setting of one plan. `without` are parameters that the target does not claim to have."""
 
     contract: Contract
@@ -37,7 +37,7 @@ class Scene:
     without: frozenset[str] = frozenset()
     has_key: bool = False
     hostile: bool = True
-    known: Known = field(default_factory=Known)
+    known: LearnedTarget = field(default_factory=LearnedTarget)
     drawn: tuple[Mapping[str, Any], ...] | None = None
     _judged: dict[bytes, Validity] = field(default_factory=dict, repr=False, compare=False)
 
@@ -113,8 +113,8 @@ class Scene:
             found = self._judged[content] = validity(self.contract, body)
         return found
 
-    def asked(self, body: Mapping[str, Any]) -> Asked:
-        return Asked(body, self.defaults)
+    def request(self, body: Mapping[str, Any]) -> RequestView:
+        return RequestView(body, self.defaults)
 
     def clashes(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds members that do not go together, or of which the contract leaves that open."""
@@ -179,4 +179,4 @@ def part(kind: str, key: str, role: str) -> Membership:
     return Membership(kind, key, role)
 
 
-__all__ = ["LONG", "MANY", "MULTIPLY", "PAIR", "PROMPT", "SHORT", "Scene", "identity", "part", "rename"]
+__all__ = ["LONG", "MANY", "MULTIPLY", "PAIR", "PROMPT", "SHORT", "PlanContext", "identity", "part", "rename"]

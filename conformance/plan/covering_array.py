@@ -19,7 +19,7 @@ from conformance.model.json_text import dumps
 
 Row = tuple[int, ...]
 Banned = tuple[tuple[int, int], ...]
-Asked = tuple[tuple[int, ...], int, tuple[Banned, ...], tuple[Row, ...]]
+ArraySpec = tuple[tuple[int, ...], int, tuple[Banned, ...], tuple[Row, ...]]
 FILE: Final = Path(__file__).with_name("covering_array.json")
 DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"  # one for each level
 
@@ -31,9 +31,9 @@ def array(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], beg
     return make(sizes, strength, banned, begun) if kept is None else tuple(map(_row, kept))
 
 
-def key(asked: Asked) -> str:
+def key(request: ArraySpec) -> str:
     """What an array is kept under."""
-    return sha256(dumps(asked).encode()).hexdigest()[:16]
+    return sha256(dumps(request).encode()).hexdigest()[:16]
 
 
 @cache
@@ -74,4 +74,4 @@ def _apart(places: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[
     return {"operator": "fn", "requires": names, "evaluate": allowed}
 
 
-__all__ = ["DIGITS", "FILE", "Asked", "Banned", "Row", "array", "key", "make", "stored"]
+__all__ = ["DIGITS", "FILE", "ArraySpec", "Banned", "Row", "array", "key", "make", "stored"]

@@ -10,9 +10,9 @@ from typing import Any
 from conformance.contract.validity import combines
 from conformance.model import Combination, Validity
 from conformance.model.json_text import MISSING
-from conformance.plan.context import Scene
+from conformance.plan.context import PlanContext
 from conformance.plan.covering_array import Banned, Row, array
-from conformance.plan.factors import Dimension
+from conformance.plan.factors import Factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,11 @@ class Coverage:
 
 
 def rows(
-    scene: Scene, found: Sequence[Dimension], strength: int, begun: Iterable[Row] = (), without: Iterable[Banned] = ()
+    context: PlanContext,
+    found: Sequence[Factor],
+    strength: int,
+    begun: Iterable[Row] = (),
+    without: Iterable[Banned] = (),
 ) -> list[Row]:
     """Rows in which every allowed combination of `strength` levels occurs, less what the rows `begun` already hold.
 
@@ -39,27 +43,27 @@ def rows(
     if len(found) < strength:
         return [tuple(row) for row in product(*(range(len(one.levels)) for one in found))] if found else []
     sizes = tuple(len(one.levels) for one in found)
-    banned = tuple(sorted({*_banned(scene, found), *without}))
+    banned = tuple(sorted({*_banned(context, found), *without}))
     return [*array(sizes, strength, banned, tuple(begun))]
 
 
-def _banned(scene: Scene, found: Sequence[Dimension]) -> Iterator[Banned]:
+def _banned(context: PlanContext, found: Sequence[Factor]) -> Iterator[Banned]:
     """Combinations of levels that the contract does not surely allow, as pairs of dimension and level."""
     owners = {name: place for place, one in enumerate(found) for name in one.base.patch}
-    for rule in scene.contract.combinations:
+    for rule in context.contract.combinations:
         places = sorted({owners[name] for name in _members(rule) if name in owners})
-        if rule.validity is not Validity.INVALID and rule.id not in scene.known.refused:
+        if rule.validity is not Validity.INVALID and rule.id not in context.known.refused:
             continue
         for levels in product(*(range(len(found[place].levels)) for place in places)):
             patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]
-            if places and combines(scene.contract, rule, scene.body(*patches)):
+            if places and combines(context.contract, rule, context.body(*patches)):
                 yield tuple(zip(places, levels, strict=True))
 
-    for members in scene.known.apart.values():
+    for members in context.known.apart.values():
         places = sorted({owners[name] for name in members if name in owners})
         for levels in product(*(range(len(found[place].levels)) for place in places)):
             patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]
-            if places and all(scene.body(*patches).get(name, MISSING) == one for name, one in members.items()):
+            if places and all(context.body(*patches).get(name, MISSING) == one for name, one in members.items()):
                 yield tuple(zip(places, levels, strict=True))
 
 
@@ -68,20 +72,22 @@ def _members(rule: Combination) -> set[str]:
     return {*rule.where, *rule.given, *rule.shape, *compared}
 
 
-def body_of(scene: Scene, found: Sequence[Dimension], row: Row) -> dict[str, Any]:
+def body_of(context: PlanContext, found: Sequence[Factor], row: Row) -> dict[str, Any]:
     """The request of a row."""
-    return scene.body(*(one.levels[level].patch for one, level in zip(found, row, strict=True)))
+    return context.body(*(one.levels[level].patch for one, level in zip(found, row, strict=True)))
 
 
-def row_of(found: Sequence[Dimension], body: Mapping[str, Any]) -> tuple[int | None, ...]:
+def row_of(found: Sequence[Factor], body: Mapping[str, Any]) -> tuple[int | None, ...]:
     """The level that a body has in each dimension; None where it has a value that is no level."""
     held = [one.of(body) for one in found]
     return tuple(None if level is None else one.levels.index(level) for one, level in zip(found, held, strict=True))
 
 
-def coverage(scene: Scene, found: Sequence[Dimension], bodies: Iterable[Mapping[str, Any]], strength: int) -> Coverage:
+def coverage(
+    context: PlanContext, found: Sequence[Factor], bodies: Iterable[Mapping[str, Any]], strength: int
+) -> Coverage:
     """What share of the allowed combinations of `strength` levels occurs in some bodies."""
-    banned = set(_banned(scene, found))
+    banned = set(_banned(context, found))
     met: set[Banned] = set()
     for row in {row_of(found, body) for body in bodies}:
         held = [(place, level) for place, level in enumerate(row) if level is not None]

@@ -13,12 +13,12 @@ from conformance.model import Contract, RequestCase, Validity, Wave
 from conformance.model.budget import Cost
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.model.json_text import dumps
-from conformance.plan.context import Scene
+from conformance.plan.context import PlanContext
 from conformance.plan.covering_rows import Coverage, coverage
-from conformance.plan.factors import dimensions
-from conformance.plan.learned_target import Known
-from conformance.plan.planner import Drawn, Journey, bundles
-from conformance.plan.requirement_coverage import Serving, cost, must
+from conformance.plan.factors import factors
+from conformance.plan.learned_target import LearnedTarget
+from conformance.plan.planner import Drawn, Planner, bundles
+from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
 from conformance.plan.row_requests import DRAWN
 
 _ACCEPTED: Final = b'{"choices":[{"index":0,"text":", five, six, seven, eight,","finish_reason":"length"}]}'
@@ -28,14 +28,14 @@ _ACCEPTED: Final = b'{"choices":[{"index":0,"text":", five, six, seven, eight,",
 class Plan:
     """The waves of a run as far as they can be known beforehand."""
 
-    scene: Scene
+    context: PlanContext
     waves: tuple[Wave, ...]
     drawn: Drawn
-    known: Known
+    known: LearnedTarget
 
     @property
     def contract(self) -> Contract:
-        return self.scene.contract
+        return self.context.contract
 
     @cached_property
     def cases(self) -> tuple[RequestCase, ...]:
@@ -49,20 +49,20 @@ class Plan:
     @cached_property
     def covered(self) -> frozenset[str]:
         """The requirements that some case is due to show."""
-        serving = Serving(self.contract)
+        serving = RequirementCoverage(self.contract)
         return frozenset(one for case in self.cases for one in serving.of(case))
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
         """The MUSTs that a request could show and none of these does."""
-        serving = Serving(self.contract)
-        able = {one for bundle in bundles(self.scene, self.drawn) for one in serving.by(bundle)}
+        serving = RequirementCoverage(self.contract)
+        able = {one for bundle in bundles(self.context, self.drawn) for one in serving.by(bundle)}
         return tuple(sorted((able & must(self.contract)) - self.covered))
 
     @cached_property
     def worst(self) -> Cost:
         """The most tokens that a target which keeps the contract can charge."""
-        costs = [cost(case, self.scene.defaults) for case in self.cases]
+        costs = [cost(case, self.context.defaults) for case in self.cases]
         return Cost(sum(one.prompt for one in costs), sum(one.completion for one in costs))
 
     @cached_property
@@ -79,7 +79,7 @@ class Plan:
     def coverage(self, strength: int) -> Coverage:
         """The share of the combinations of so many values that these cases reach."""
         bodies = [case.body for case in self.cases if case.validity is not Validity.INVALID]
-        return _coverage(self.scene, self.known, bodies, strength)
+        return _coverage(self.context, self.known, bodies, strength)
 
     @cached_property
     def sha256(self) -> str:
@@ -88,16 +88,16 @@ class Plan:
         return hashlib.sha256(dumps(told).encode()).hexdigest()
 
 
-def simulate(journey: Journey) -> Plan:
+def simulate(planner: Planner) -> Plan:
     """The plan of a journey on which every valid request is accepted and every invalid one refused."""
     found: list[Wave] = []
-    plan = journey.waves()
+    plan = planner.waves()
     exchanges: tuple[Exchange, ...] | None = None
     while True:
         try:
             wave = next(plan) if exchanges is None else plan.send(exchanges)
         except StopIteration:
-            return Plan(journey.scene, tuple(found), journey.drawn, journey.known)
+            return Plan(planner.context, tuple(found), planner.drawn, planner.known)
         found.append(wave)
         exchanges = tuple(_answer(case) for case in wave.cases)
 
@@ -108,18 +108,18 @@ def _answer(case: RequestCase) -> Exchange:
     return Exchange(case, (Attempt(0.0, 200, (("content-type", "application/json"),), (Piece(0.0, _ACCEPTED),)),))
 
 
-def reached(scene: Scene, exchanges: Iterable[Exchange], strength: int) -> Coverage:
+def reached(context: PlanContext, exchanges: Iterable[Exchange], strength: int) -> Coverage:
     """The share of the combinations that was sent and answered, of those that this target does not refuse."""
-    known = Known()
+    known = LearnedTarget()
     answered = list(exchanges)
     known.learn(answered)
     bodies: list[Any] = [x.case.body for x in answered if x.successful]
-    return _coverage(scene, known, bodies, strength)
+    return _coverage(context, known, bodies, strength)
 
 
-def _coverage(scene: Scene, known: Known, bodies: Iterable[Any], strength: int) -> Coverage:
-    now = Journey(scene, (), known=known).now
-    return coverage(now, dimensions(now), (body for body in bodies if isinstance(body, Mapping)), strength)
+def _coverage(context: PlanContext, known: LearnedTarget, bodies: Iterable[Any], strength: int) -> Coverage:
+    now = Planner(context, (), known=known).now
+    return coverage(now, factors(now), (body for body in bodies if isinstance(body, Mapping)), strength)
 
 
 __all__ = ["Plan", "reached", "simulate"]

@@ -10,8 +10,8 @@ from conformance.model import Validity
 from conformance.model.budget import reported
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import ends
-from conformance.plan.context import PROMPT, SHORT, Scene
-from conformance.plan.parameter_values import Level, level, specimens
+from conformance.plan.context import PROMPT, SHORT, PlanContext
+from conformance.plan.parameter_values import FactorLevel, factor_level, specimens
 
 # Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
 UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
@@ -27,17 +27,17 @@ TOLD: Final = frozenset({"response_format", "context_length_exceeded_behavior"})
 
 
 @dataclass(frozen=True)
-class Dimension:
+class Factor:
     """A thing that requests differ in."""
 
     name: str
-    levels: tuple[Level, ...]
+    levels: tuple[FactorLevel, ...]
 
     @property
-    def base(self) -> Level:
+    def base(self) -> FactorLevel:
         return self.levels[0]
 
-    def of(self, body: Mapping[str, Any]) -> Level | None:
+    def of(self, body: Mapping[str, Any]) -> FactorLevel | None:
         """The level that a body has, or None where it has another value. Free values are told by their shape."""
         exact = next((one for one in self.levels if one.holds(body)), None)
         if exact is not None or self.name not in FREE or body.get(self.name) is None:
@@ -66,62 +66,62 @@ class Dimension:
 FREE: Final = frozenset({"prompt", "suffix", "user", "seed"})  # of which any value of a kind does as well as another
 
 
-def dimensions(scene: Scene, *, suspects: bool = False) -> tuple[Dimension, ...]:
+def factors(context: PlanContext, *, suspects: bool = False) -> tuple[Factor, ...]:
     """The dimensions of a contract with every level that it surely allows and that the target has not refused.
 
     With `suspects`, levels too that were refused in company only.
     """
     key = "dimensions, suspects too" if suspects else "dimensions"
-    found: tuple[Dimension, ...] | None = scene.memo.get(key)
+    found: tuple[Factor, ...] | None = context.memo.get(key)
     if found is None:
-        found = scene.memo[key] = tuple(_dimensions(scene, suspects))
+        found = context.memo[key] = tuple(_dimensions(context, suspects))
     return found
 
 
-def _dimensions(scene: Scene, suspects: bool) -> Iterator[Dimension]:
-    for name in ("channel", *scene.contract.parameters):
-        if name in {"model", "stream", "stream_options"} or not scene.has("stream" if name == "channel" else name):
+def _dimensions(context: PlanContext, suspects: bool) -> Iterator[Factor]:
+    for name in ("channel", *context.contract.parameters):
+        if name in {"model", "stream", "stream_options"} or not context.has("stream" if name == "channel" else name):
             continue
         build = _KNOWN.get(name, _plain)
-        first, *others = build(scene, name)
-        levels = [first, *(one for one in others if one.label != first.label and _usable(scene, one, suspects))]
+        first, *others = build(context, name)
+        levels = [first, *(one for one in others if one.label != first.label and _usable(context, one, suspects))]
         if len(levels) > 1:
-            yield Dimension(name, tuple(levels))
+            yield Factor(name, tuple(levels))
 
 
-def _usable(scene: Scene, one: Level, suspects: bool) -> bool:
+def _usable(context: PlanContext, one: FactorLevel, suspects: bool) -> bool:
     """Whether a level may be combined. What the document leaves open is tried in `full`, and used if it is accepted."""
-    if one.label in scene.known.refused or (not suspects and one.label in scene.known.suspect):
+    if one.label in context.known.refused or (not suspects and one.label in context.known.suspect):
         return False
-    standing = scene.standing(one.patch)
-    return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and scene.full)
+    standing = context.standing(one.patch)
+    return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and context.full)
 
 
-def _channel(scene: Scene, name: str) -> Iterator[Level]:
-    yield Level("plain", {"stream": ABSENT, "stream_options": ABSENT})
+def _channel(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    yield FactorLevel("plain", {"stream": ABSENT, "stream_options": ABSENT})
     yield STREAM
-    if scene.has("stream_options"):
+    if context.has("stream_options"):
         yield USAGE
-        if scene.full:
-            yield Level("stream-without-usage", {"stream": True, "stream_options": {"include_usage": False}})
+        if context.full:
+            yield FactorLevel("stream-without-usage", {"stream": True, "stream_options": {"include_usage": False}})
 
 
-STREAM: Final = Level("stream", {"stream": True, "stream_options": ABSENT})
-USAGE: Final = Level("stream-with-usage", {"stream": True, "stream_options": {"include_usage": True}})
+STREAM: Final = FactorLevel("stream", {"stream": True, "stream_options": ABSENT})
+USAGE: Final = FactorLevel("stream-with-usage", {"stream": True, "stream_options": {"include_usage": True}})
 
 
-def streaming(scene: Scene) -> Mapping[str, Any]:
+def streaming(context: PlanContext) -> Mapping[str, Any]:
     """The members that ask for a stream, and for usage in it where there is such an option."""
-    return (USAGE if scene.has("stream_options") else STREAM).patch
+    return (USAGE if context.has("stream_options") else STREAM).patch
 
 
-def way(scene: Scene, name: str) -> Mapping[str, Any]:
+def way(context: PlanContext, name: str) -> Mapping[str, Any]:
     """The channel on which `gate`, which cannot have both, looks at the effect of a parameter.
 
     Streams are written by code of their own, and what they forget is forgotten there: most effects are looked at in a
     stream and told from a plain reply, so that one request shows both what is never done and what streams leave out.
     """
-    return streaming(scene) if not scene.full and name in STREAMED and scene.has("stream") else {}
+    return streaming(context) if not context.full and name in STREAMED and context.has("stream") else {}
 
 
 STREAMED: Final = frozenset(
@@ -129,82 +129,82 @@ STREAMED: Final = frozenset(
 )
 
 
-def fitting(scene: Scene, patch: Mapping[str, Any]) -> dict[str, Any]:
+def fitting(context: PlanContext, patch: Mapping[str, Any]) -> dict[str, Any]:
     """As much of a patch as the contract and the target allow together, the first members first."""
     kept: dict[str, Any] = {}
     for name, value in patch.items():
-        body = scene.body(kept, {name: value})
-        if scene.has(name) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
+        body = context.body(kept, {name: value})
+        if context.has(name) and not context.barred(body) and context.validity_of(body) is not Validity.INVALID:
             kept[name] = value
     return kept
 
 
-def rich(scene: Scene) -> Mapping[str, Any]:
+def rich(context: PlanContext) -> Mapping[str, Any]:
     """What goes along in `gate` where a text is cut or lengthened: choices and log probabilities, which must follow."""
-    return {} if scene.full else fitting(scene, {"n": 2, "logprobs": 1})
+    return {} if context.full else fitting(context, {"n": 2, "logprobs": 1})
 
 
-def shown(scene: Scene, name: str) -> Any:
+def shown(context: PlanContext, name: str) -> Any:
     """The first value of a parameter besides the base's: what wave 0 tries, so that relations share the request."""
-    found = next((one for one in dimensions(scene) if one.name == name), None)
+    found = next((one for one in factors(context) if one.name == name), None)
     return found.levels[1].value if found else ABSENT
 
 
-def _prompt(scene: Scene, name: str) -> Iterator[Level]:
-    yield Level("prompt=text", {"prompt": PROMPT})
+def _prompt(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    yield FactorLevel("prompt=text", {"prompt": PROMPT})
     yield TEXTS
-    yield Level("prompt=ids", {"prompt": list(IDS)})
-    yield Level("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS)]})
-    if scene.full:
-        yield Level("prompt=unicode", {"prompt": UNICODE})
+    yield FactorLevel("prompt=ids", {"prompt": list(IDS)})
+    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS)]})
+    if context.full:
+        yield FactorLevel("prompt=unicode", {"prompt": UNICODE})
 
 
-TEXTS: Final = Level("prompt=texts", {"prompt": [PROMPT, UNICODE]})
+TEXTS: Final = FactorLevel("prompt=texts", {"prompt": [PROMPT, UNICODE]})
 
 
-def _n(scene: Scene, name: str) -> Iterator[Level]:
-    yield from _listed(name, ABSENT, 2, *((3,) if scene.full else ()))
+def _n(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    yield from _listed(name, ABSENT, 2, *((3,) if context.full else ()))
 
 
-def _best_of(scene: Scene, name: str) -> Iterator[Level]:
+def _best_of(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield from _listed(
-        name, ABSENT, 4 if scene.full else 3
+        name, ABSENT, 4 if context.full else 3
     )  # above any n of the rows, so that there is something to choose
 
 
-def _flag(scene: Scene, name: str) -> Iterator[Level]:
+def _flag(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield from _listed(name, ABSENT, True)
 
 
-def _logprobs(scene: Scene, name: str) -> Iterator[Level]:
-    high = most_logprobs(scene)
-    yield from _listed(name, ABSENT, *((1, 0, high, None) if scene.full else (high, 0)))
+def _logprobs(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    high = most_logprobs(context)
+    yield from _listed(name, ABSENT, *((1, 0, high, None) if context.full else (high, 0)))
 
 
-def most_logprobs(scene: Scene) -> int:
+def most_logprobs(context: PlanContext) -> int:
     """The largest number of alternatives that may surely be asked for."""
-    limit = scene.contract.limit("logprobs")
+    limit = context.contract.limit("logprobs")
     most = int(limit.high) if limit is not None and limit.high is not None else 5
-    return most if scene.standing({"logprobs": most}) is Validity.VALID else most - 1
+    return most if context.standing({"logprobs": most}) is Validity.VALID else most - 1
 
 
-def _stop(scene: Scene, name: str) -> Iterator[Level]:
-    hit = likely(scene)
-    yield level(name, ABSENT)
-    listed = Level("stop=list", {name: [NEVER, hit]})
+def _stop(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    hit = likely(context)
+    yield factor_level(name, ABSENT)
+    listed = FactorLevel("stop=list", {name: [NEVER, hit]})
     yield listed
-    if scene.full or scene.standing(listed.patch) is Validity.INVALID:
-        yield Level("stop=text", {name: hit})
-    if scene.full:
-        yield Level("stop=four", {name: [NEVER, "\n\n\n\n", UNICODE, hit]})
+    if context.full or context.standing(listed.patch) is Validity.INVALID:
+        yield FactorLevel("stop=text", {name: hit})
+    if context.full:
+        yield FactorLevel("stop=four", {name: [NEVER, "\n\n\n\n", UNICODE, hit]})
 
 
-def likely(scene: Scene) -> str:
+def likely(context: PlanContext) -> str:
     """A stop sequence that other texts of the model are likely to have as well, and not as their first word.
 
     That is the commonest letter of what it said to the base; else two characters of that, else a comma.
     """
-    text = scene.known.text(dumps(scene.base).encode())
+    text = context.known.text(dumps(context.base).encode())
     letters = [char for char in dict.fromkeys(text) if char.isalpha() and text.find(char) * 5 >= len(text)]
     if letters:
         return max(letters, key=text.count)
@@ -213,73 +213,73 @@ def likely(scene: Scene) -> str:
     return found if found.strip() else ","
 
 
-def _max_tokens(scene: Scene, name: str) -> Iterator[Level]:
-    yield from _listed(name, SHORT, 0, *((1,) if scene.full else ()))
-    if scene.full and scene.contract.default(name) is not None and not runs_on(scene):
-        yield level(name, ABSENT)
+def _max_tokens(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    yield from _listed(name, SHORT, 0, *((1,) if context.full else ()))
+    if context.full and context.contract.default(name) is not None and not runs_on(context):
+        yield factor_level(name, ABSENT)
 
 
-def runs_on(scene: Scene) -> bool:
+def runs_on(context: PlanContext) -> bool:
     """Whether a reply without a limit went far beyond the documented default: another would cost as much."""
-    default = scene.contract.default("max_tokens")
-    found = scene.known.reply(dumps(scene.body({"max_tokens": ABSENT})).encode())
+    default = context.contract.default("max_tokens")
+    found = context.known.reply(dumps(context.body({"max_tokens": ABSENT})).encode())
     told = reported(found.usage) if found is not None else None
     return isinstance(default, int) and told is not None and told.completion > 4 * default
 
 
-def _temperature(scene: Scene, name: str) -> Iterator[Level]:
-    yield level(name, scene.base.get(name, ABSENT))
-    yield level(name, ABSENT)
-    most = scene.number(name, 2, 1.9, 1.5)
+def _temperature(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    yield factor_level(name, context.base.get(name, ABSENT))
+    yield factor_level(name, ABSENT)
+    most = context.number(name, 2, 1.9, 1.5)
     if most is not None:
-        yield level(name, most)
+        yield factor_level(name, most)
 
 
-def _bias(scene: Scene, name: str) -> Iterator[Level]:
+def _bias(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     """A forced token shows in every reply that ignores it; a ban of a token that hardly comes changes nothing."""
-    yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if scene.full else []))
+    yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if context.full else []))
 
 
-def _sampling(*wanted: float) -> Callable[[Scene, str], Iterator[Level]]:
+def _sampling(*wanted: float) -> Callable[[PlanContext, str], Iterator[FactorLevel]]:
     """A range that leaves no trace in a reply: values inside in `full`; one end, in turn, in the rows of `gate`."""
 
-    def build(scene: Scene, name: str) -> Iterator[Level]:
-        found = [scene.number(name, number) for number in wanted]
-        if not scene.full and (reach := far_ends(scene, name)):
-            turn = list(scene.contract.parameters).index(name) + scene.seed
+    def build(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+        found = [context.number(name, number) for number in wanted]
+        if not context.full and (reach := far_ends(context, name)):
+            turn = list(context.contract.parameters).index(name) + context.seed
             found = [reach[turn % len(reach)].value]
         yield from _listed(name, ABSENT, *(number for number in found if number is not None))
 
     return build
 
 
-def far_ends(scene: Scene, name: str) -> list[Level]:
+def far_ends(context: PlanContext, name: str) -> list[FactorLevel]:
     """The lowest and the highest value that a range surely allows."""
-    limit = scene.contract.limit(name)
-    reach = list(ends(scene, limit)) if limit is not None and limit.binding else []
+    limit = context.contract.limit(name)
+    reach = list(ends(context, limit)) if limit is not None and limit.binding else []
     return [min(reach, key=lambda one: one.value), max(reach, key=lambda one: one.value)] if reach else []
 
 
-def _values(*wanted: Any) -> Callable[[Scene, str], Iterator[Level]]:
-    def build(scene: Scene, name: str) -> Iterator[Level]:
-        yield from _listed(name, ABSENT, *(wanted if scene.full else wanted[:1]))
+def _values(*wanted: Any) -> Callable[[PlanContext, str], Iterator[FactorLevel]]:
+    def build(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+        yield from _listed(name, ABSENT, *(wanted if context.full else wanted[:1]))
 
     return build
 
 
-def _plain(scene: Scene, name: str) -> Iterator[Level]:
+def _plain(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     """A parameter that nobody knows more about: absent, and what its schema or the contract's examples offer."""
-    yield level(name, ABSENT)
-    if not scene.contract.parameters[name].required:
-        found = specimens(scene.contract, name)
+    yield factor_level(name, ABSENT)
+    if not context.contract.parameters[name].required:
+        found = specimens(context.contract, name)
         yield from found[: 2 if name in TOLD else 1]
 
 
-def _listed(name: str, *values: Any) -> Iterator[Level]:
-    yield from {one.label: one for one in (level(name, value) for value in values)}.values()
+def _listed(name: str, *values: Any) -> Iterator[FactorLevel]:
+    yield from {one.label: one for one in (factor_level(name, value) for value in values)}.values()
 
 
-_KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
+_KNOWN: Final[Mapping[str, Callable[[PlanContext, str], Iterator[FactorLevel]]]] = {
     "channel": _channel,
     "prompt": _prompt,
     "n": _n,
@@ -305,6 +305,6 @@ _KNOWN: Final[Mapping[str, Callable[[Scene, str], Iterator[Level]]]] = {
 }
 
 __all__ = [
-    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Dimension", "dimensions",
+    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Factor", "factors",
     "far_ends", "fitting", "likely", "most_logprobs", "rich", "runs_on", "shown", "streaming", "way",
 ]  # fmt: skip

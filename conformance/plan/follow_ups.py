@@ -8,8 +8,8 @@ from typing import Any, Final
 from conformance.model import Membership, RequestCase, Validity
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import LONG, PAIR, Scene, part
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import LONG, PAIR, PlanContext, part
 from conformance.plan.factors import ABSENT, NEVER, TEXTS, UNICODE, rich, streaming
 
 Patch = Mapping[str, Any]
@@ -20,44 +20,44 @@ TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have smal
 NEAREST_CONTEXT: Final = 8192  # filling a larger one would cost more than it shows
 
 
-def foundations(scene: Scene) -> Iterator[Bundle]:
+def foundations(context: PlanContext) -> Iterator[CaseGroup]:
     """What has to be asked first so that there is something to learn from."""
-    if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
-        for rank, setting in _cut_settings(scene):
+    if "cut" in context.kinds and context.greedy and context.has("stop", "max_tokens"):
+        for rank, setting in _cut_settings(context):
             groups = [part("cut", f"{name} {setting[0]}", "without") for name in ("inside", "earliest")]
-            groups += [part("never", f"stop nearly {setting[0]}", "without")] if scene.full else []
-            cuts = [case for bundle in _cuts(scene, *setting, 1, ASSUMED) for case in bundle.cases]
+            groups += [part("never", f"stop nearly {setting[0]}", "without")] if context.full else []
+            cuts = [case for bundle in _cuts(context, *setting, 1, ASSUMED) for case in bundle.cases]
             if any(one.kind == "accept" for case in cuts for one in case.groups):
-                groups += _taken(scene, setting[0], "control")
-            first = scene.case("relation", _long(scene, setting[1]), *groups)
-            wave = "rows" if rich(scene) else "values"  # what combines values waits until each was tried
-            yield Bundle(wave, rank, (first,), then=Bundle("learned", rank, tuple(cuts)))
-    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs", "echo"):
-        free = scene.case("relation", _free(scene), part("ban", "natural", "without"))
-        then = Bundle("learned", 3, _ban(scene, ASSUMED_ID))
-        yield Bundle("values", 3, (free, scene.case("relation", _table(scene))), then=then)
+                groups += _taken(context, setting[0], "control")
+            first = context.case("relation", _long(context, setting[1]), *groups)
+            wave = "rows" if rich(context) else "values"  # what combines values waits until each was tried
+            yield CaseGroup(wave, rank, (first,), then=CaseGroup("learned", rank, tuple(cuts)))
+    if "ban" in context.kinds and context.greedy and context.has("logit_bias", "logprobs", "echo"):
+        free = context.case("relation", _free(context), part("ban", "natural", "without"))
+        then = CaseGroup("learned", 3, _ban(context, ASSUMED_ID))
+        yield CaseGroup("values", 3, (free, context.case("relation", _table(context))), then=then)
 
 
-def lessons(scene: Scene) -> Iterator[Bundle]:
+def lessons(context: PlanContext) -> Iterator[CaseGroup]:
     """What follows from the replies."""
-    if "cut" in scene.kinds and scene.greedy and scene.has("stop", "max_tokens"):
-        for _, (name, patch) in _cut_settings(scene):
-            text = scene.known.text(dumps(_long(scene, patch)).encode())
-            yield from _cuts(scene, name, patch, 1, text)
-    if "ban" in scene.kinds and scene.greedy and scene.has("logit_bias", "logprobs", "echo"):
-        free, table = (scene.known.reply(dumps(one).encode()) for one in (_free(scene), _table(scene)))
+    if "cut" in context.kinds and context.greedy and context.has("stop", "max_tokens"):
+        for _, (name, patch) in _cut_settings(context):
+            text = context.known.text(dumps(_long(context, patch)).encode())
+            yield from _cuts(context, name, patch, 1, text)
+    if "ban" in context.kinds and context.greedy and context.has("logit_bias", "logprobs", "echo"):
+        free, table = (context.known.reply(dumps(one).encode()) for one in (_free(context), _table(context)))
         found = _natural(free, table)
         if found is not None:
-            yield Bundle("learned", 1, _ban(scene, found))
-        elif scene.full:
-            yield from _pairs(scene)
-    if scene.full:
-        yield from _filled(scene)
+            yield CaseGroup("learned", 1, _ban(context, found))
+        elif context.full:
+            yield from _pairs(context)
+    if context.full:
+        yield from _filled(context)
 
 
-def _cut_settings(scene: Scene) -> Iterator[tuple[int, tuple[str, Patch]]]:
-    yield 2, ("plain", rich(scene))
-    if not scene.full:
+def _cut_settings(context: PlanContext) -> Iterator[tuple[int, tuple[str, Patch]]]:
+    yield 2, ("plain", rich(context))
+    if not context.full:
         return
     for name, patch in (
         ("choices", {"n": 2}),
@@ -66,18 +66,18 @@ def _cut_settings(scene: Scene) -> Iterator[tuple[int, tuple[str, Patch]]]:
         ("echoed", {"echo": True}),
         ("unicode", {"prompt": UNICODE}),
     ):
-        body = scene.body(patch)
-        if scene.has(*patch) and not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID:
+        body = context.body(patch)
+        if context.has(*patch) and not context.barred(body) and context.validity_of(body) is not Validity.INVALID:
             yield 3, (name, patch)
 
 
-def _long(scene: Scene, patch: Patch) -> dict[str, Any]:
-    return scene.body(patch, {"max_tokens": LONG})
+def _long(context: PlanContext, patch: Patch) -> dict[str, Any]:
+    return context.body(patch, {"max_tokens": LONG})
 
 
-def _cuts(scene: Scene, name: str, patch: Patch, rank: int, text: str) -> Iterator[Bundle]:
+def _cuts(context: PlanContext, name: str, patch: Patch, rank: int, text: str) -> Iterator[CaseGroup]:
     """The text cut inside and at the earliest of several sequences, plain and streamed in turn."""
-    body = _long(scene, patch)
+    body = _long(context, patch)
     if body.get("echo") and text.startswith(str(body["prompt"])):
         text = text[len(str(body["prompt"])) :]
     found = pieces(text)
@@ -87,30 +87,36 @@ def _cuts(scene: Scene, name: str, patch: Patch, rank: int, text: str) -> Iterat
     if name == "unicode":
         before = text[: text.index(late)]
         early = next((char for char in before[2:] if not char.isascii() and not char.isspace()), early)
-    streamed = streaming(scene) if scene.has("stream") else {}
+    streamed = streaming(context) if context.has("stream") else {}
     ways: tuple[tuple[str, tuple[Any, ...], Patch], ...] = (
         ("inside", (early, [early]), {}),
         ("earliest", ([nearly(text), late, early], [late, early]), streamed),
     )
-    if scene.full:
+    if context.full:
         # what might become a stop sequence is held back, and must come with all that belongs to it when it does not
-        near = scene.body(patch, {"max_tokens": LONG, **scene.fitting("stop", [nearly(text)], nearly(text))}, streamed)
-        if not scene.barred(near) and scene.validity_of(near) is not Validity.INVALID:
-            parted = scene.case("relation", near, part("never", f"stop nearly {name}", "with"))
-            yield Bundle("learned", rank + 1, (parted,))
+        near = context.body(
+            patch, {"max_tokens": LONG, **context.fitting("stop", [nearly(text)], nearly(text))}, streamed
+        )
+        if not context.barred(near) and context.validity_of(near) is not Validity.INVALID:
+            parted = context.case("relation", near, part("never", f"stop nearly {name}", "with"))
+            yield CaseGroup("learned", rank + 1, (parted,))
     for label, forms, way in ways:
-        bodies = (scene.body(patch, {"max_tokens": LONG, "stop": stop}, way) for stop in forms)
-        allowed = (one for one in bodies if not scene.barred(one) and scene.validity_of(one) is not Validity.INVALID)
+        bodies = (context.body(patch, {"max_tokens": LONG, "stop": stop}, way) for stop in forms)
+        allowed = (
+            one for one in bodies if not context.barred(one) and context.validity_of(one) is not Validity.INVALID
+        )
         if cut := next(allowed, None):
-            sure = not way and scene.validity_of(cut) is Validity.VALID
-            taken = _taken(scene, name, "probe") if sure else []
-            yield Bundle("learned", rank, (scene.case("cut", cut, part("cut", f"{label} {name}", "with"), *taken),))
+            sure = not way and context.validity_of(cut) is Validity.VALID
+            taken = _taken(context, name, "probe") if sure else []
+            yield CaseGroup(
+                "learned", rank, (context.case("cut", cut, part("cut", f"{label} {name}", "with"), *taken),)
+            )
 
 
-def _taken(scene: Scene, name: str, role: str) -> list[Membership]:
+def _taken(context: PlanContext, name: str, role: str) -> list[Membership]:
     """The part of a text and of its cut in showing that a stop sequence is taken, which no request tries alone."""
     row = "request.stop.accepts"
-    return [part("accept", f"{row} cut {name}", role)] if row in scene.rows else []
+    return [part("accept", f"{row} cut {name}", role)] if row in context.rows else []
 
 
 def nearly(text: str) -> str:
@@ -130,37 +136,37 @@ def pieces(text: str) -> tuple[str, str] | None:
     return (early, late) if early.strip() and late.strip() and early != late else None
 
 
-def _free(scene: Scene) -> dict[str, Any]:
-    return scene.body({"logprobs": 1, "max_tokens": LONG})
+def _free(context: PlanContext) -> dict[str, Any]:
+    return context.body({"logprobs": 1, "max_tokens": LONG})
 
 
-def _table(scene: Scene) -> dict[str, Any]:
+def _table(context: PlanContext) -> dict[str, Any]:
     """The first ids of the vocabulary, echoed with log probabilities: the reply spells each of them."""
-    return scene.body({"prompt": list(range(TABLE)), "echo": True, "logprobs": 1, "max_tokens": 1})
+    return context.body({"prompt": list(range(TABLE)), "echo": True, "logprobs": 1, "max_tokens": 1})
 
 
-def _ban(scene: Scene, token: int) -> tuple[RequestCase, ...]:
+def _ban(context: PlanContext, token: int) -> tuple[RequestCase, ...]:
     """A token that comes by itself is forced, to see what it looks like, and banned, to see it gone.
 
     Which id a token of the text has is read from the table of spellings; without one, nothing is claimed.
     """
-    forced = scene.body({"logprobs": 1, "logit_bias": {str(token): 100}})
-    banned = {**_free(scene), "logit_bias": {str(token): -100}}
-    streamed = {"stream": True} if scene.full and scene.has("stream") else {}
+    forced = context.body({"logprobs": 1, "logit_bias": {str(token): 100}})
+    banned = {**_free(context), "logit_bias": {str(token): -100}}
+    streamed = {"stream": True} if context.full and context.has("stream") else {}
     return (
-        scene.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{token} learned", "with")),
-        scene.case("relation", banned, part("ban", "natural", "with")),
-        *([scene.case("relation", {**banned, **streamed}, part("ban", "natural", "with"))] if streamed else []),
+        context.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{token} learned", "with")),
+        context.case("relation", banned, part("ban", "natural", "with")),
+        *([context.case("relation", {**banned, **streamed}, part("ban", "natural", "with"))] if streamed else []),
     )
 
 
-def _pairs(scene: Scene) -> Iterator[Bundle]:
+def _pairs(context: PlanContext) -> Iterator[CaseGroup]:
     """Two tokens are forced, then one of them banned: the other is left. For tokens whose ids no table tells."""
     for banned, other in (PAIR, PAIR[::-1]):
-        both, one = (scene.body({"logit_bias": {banned: bias, other: 100}}) for bias in (100, -100))
+        both, one = (context.body({"logit_bias": {banned: bias, other: 100}}) for bias in (100, -100))
         sides = zip(("forced", "with"), (both, one), strict=True)
-        cases = tuple(scene.case("relation", body, part("ban", f"{banned} pair", role)) for role, body in sides)
-        yield Bundle("learned", 3, cases)
+        cases = tuple(context.case("relation", body, part("ban", f"{banned} pair", role)) for role, body in sides)
+        yield CaseGroup("learned", 3, cases)
 
 
 def _natural(free: Exchange | None, table: Exchange | None) -> int | None:
@@ -180,20 +186,20 @@ def _tokens(x: Exchange) -> list[str]:
     return [token for token in (lists or {}).get("tokens", []) if isinstance(token, str)]
 
 
-def _filled(scene: Scene) -> Iterator[Bundle]:
+def _filled(context: PlanContext) -> Iterator[CaseGroup]:
     """A prompt that leaves room for just so many tokens, then for too few, where a refusal told the context."""
-    context = scene.known.context()
-    row = scene.contract.binding("context_overflow")
-    if row is None or row.params.get("behaviour") != "refuse" or context is None:
+    size = context.known.context()
+    row = context.contract.binding("context_overflow")
+    if row is None or row.params.get("behaviour") != "refuse" or size is None:
         return
-    if not 64 <= context <= NEAREST_CONTEXT:
+    if not 64 <= size <= NEAREST_CONTEXT:
         return
-    ids = [40 + place % 48 for place in range(context - 8)]
+    ids = [40 + place % 48 for place in range(size - 8)]
     for name, room in (("control", 8), ("probe", 16)):
-        body = scene.body({"prompt": ids, "max_tokens": room, "stream": ABSENT})
+        body = context.body({"prompt": ids, "max_tokens": room, "stream": ABSENT})
         validity = Validity.UNSPECIFIED
-        yield Bundle(
-            "learned", 5, (scene.case("edge", body, part("overflow", f"{row.id} filled", name), validity=validity),)
+        yield CaseGroup(
+            "learned", 5, (context.case("edge", body, part("overflow", f"{row.id} filled", name), validity=validity),)
         )
 
 

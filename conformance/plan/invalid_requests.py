@@ -9,9 +9,9 @@ from conformance.contract.bounds import plainly, top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import MULTIPLY, Scene, part
-from conformance.plan.factors import USAGE, dimensions, likely, streaming
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import MULTIPLY, PlanContext, part
+from conformance.plan.factors import USAGE, factors, likely, streaming
 
 Labelled = tuple[str, Any]
 # One of each kind of value; which kind a parameter meets first rotates over the parameters.
@@ -44,34 +44,38 @@ FLOOD: Final = 2**31
 LATE: Final = 6
 
 
-def invalids(scene: Scene) -> Iterator[Bundle]:
+def invalids(context: PlanContext) -> Iterator[CaseGroup]:
     """One breaking request for each row, on one channel in turn; in `full` two, of which the first on both channels."""
-    rules = {rule.id: rule for rule in scene.contract.combinations}
-    turn = scene.seed
-    for row in scene.contract.requirements:
+    rules = {rule.id: rule for rule in context.contract.combinations}
+    turn = context.seed
+    for row in context.contract.requirements:
         if row.check != "invalid_is_refused" or row.id.partition(".")[0] in {"protocol", "auth"}:
             continue
         rule = rules.get(str(row.params.get("combination")))
-        found = _together(scene, rule) if rule else [one for one in _changes(scene, row, turn) if _only(scene, one[1])]
-        for place, (label, patch) in enumerate(found[: MOST if scene.full else 1]):
+        found = (
+            _together(context, rule)
+            if rule
+            else [one for one in _changes(context, row, turn) if _only(context, one[1])]
+        )
+        for place, (label, patch) in enumerate(found[: MOST if context.full else 1]):
             if _floods(patch):
                 continue  # see `floods`
             rank = 2 if row.level is Level.MUST and not place else LATE
-            both = not place and (scene.full or turn == scene.seed)
+            both = not place and (context.full or turn == context.seed)
             # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
-            wave = "values" if scene.full or rank < LATE else "learned"
-            yield Bundle(wave, rank, tuple(_cases(scene, row, label, patch, turn, both=both)))
+            wave = "values" if context.full or rank < LATE else "learned"
+            yield CaseGroup(wave, rank, tuple(_cases(context, row, label, patch, turn, both=both)))
         turn += bool(found)
 
 
-def floods(scene: Scene) -> Iterator[RequestCase]:
+def floods(context: PlanContext) -> Iterator[RequestCase]:
     """Numbers of choices that fill the memory of a server which takes them: they go out one by one, as hostile ones."""
-    for row in scene.contract.requirements if scene.full else ():
+    for row in context.contract.requirements if context.full else ():
         if row.check == "invalid_is_refused" and row.params.get("keyword") == "maximum":
-            for label, patch in list(_changes(scene, row, scene.seed))[:MOST]:
-                if _floods(patch) and _only(scene, patch):
+            for label, patch in list(_changes(context, row, context.seed))[:MOST]:
+                if _floods(patch) and _only(context, patch):
                     probe = part("refuse", f"{row.id} {label}", "probe")
-                    yield scene.case("invalid", scene.body(patch), probe, breaks=(row.id,), hostile=True)
+                    yield context.case("invalid", context.body(patch), probe, breaks=(row.id,), hostile=True)
 
 
 def _floods(patch: Mapping[str, Any]) -> bool:
@@ -79,56 +83,61 @@ def _floods(patch: Mapping[str, Any]) -> bool:
 
 
 def _cases(
-    scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], turn: int, *, both: bool
+    context: PlanContext, row: Requirement, label: str, patch: Mapping[str, Any], turn: int, *, both: bool
 ) -> Iterator[RequestCase]:
-    if "stream_options" in patch and "stream" not in patch and scene.has("stream"):
-        yield from _pair(scene, row, f"{label}, streamed", patch, USAGE.patch)
-    elif "stream" in patch or not scene.has("stream"):
-        yield from _pair(scene, row, label, patch, {})
+    if "stream_options" in patch and "stream" not in patch and context.has("stream"):
+        yield from _pair(context, row, f"{label}, streamed", patch, USAGE.patch)
+    elif "stream" in patch or not context.has("stream"):
+        yield from _pair(context, row, label, patch, {})
     elif both:
         # whoever streams must refuse before the stream begins, and in the same words
         key = f"{row.id} {label}"
-        yield from _pair(scene, row, label, patch, {}, part("channel", key, "plain"))
-        yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene), part("channel", key, "stream"))
+        yield from _pair(context, row, label, patch, {}, part("channel", key, "plain"))
+        yield from _pair(context, row, f"{label}, streamed", patch, streaming(context), part("channel", key, "stream"))
     elif turn % 2 and "max_tokens" not in patch:  # those share their control with a documented value, sent plain
-        yield from _pair(scene, row, f"{label}, streamed", patch, streaming(scene))
+        yield from _pair(context, row, f"{label}, streamed", patch, streaming(context))
     else:
-        yield from _pair(scene, row, label, patch, {})
+        yield from _pair(context, row, label, patch, {})
 
 
 def _pair(
-    scene: Scene, row: Requirement, label: str, patch: Mapping[str, Any], way: Mapping[str, Any], *more: Membership
+    context: PlanContext,
+    row: Requirement,
+    label: str,
+    patch: Mapping[str, Any],
+    way: Mapping[str, Any],
+    *more: Membership,
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
     if "max_tokens" in patch:  # a target that takes a broken limit for none shall not write a book
-        way = {**way, **scene.fitting("stop", *_stops(scene))}
-    yield scene.case("base", scene.body(way), part("refuse", key, "control"))
-    yield scene.case("invalid", scene.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
+        way = {**way, **context.fitting("stop", *_stops(context))}
+    yield context.case("base", context.body(way), part("refuse", key, "control"))
+    yield context.case("invalid", context.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
 
 
-def _stops(scene: Scene) -> list[Any]:
+def _stops(context: PlanContext) -> list[Any]:
     """Stop sequences that the document surely allows, else one."""
-    found = [level.value for one in dimensions(scene) if one.name == "stop" for level in one.levels[1:]]
-    return [stop for stop in found if scene.standing({"stop": stop}) is Validity.VALID] or [likely(scene)]
+    found = [level.value for one in factors(context) if one.name == "stop" for level in one.levels[1:]]
+    return [stop for stop in found if context.standing({"stop": stop}) is Validity.VALID] or [likely(context)]
 
 
-def _together(scene: Scene, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
+def _together(context: PlanContext, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
     """The example of members that do not go together, where it is invalid by the contract's own reckoning."""
-    body = scene.body(rule.example)
-    known = scene.has(*rule.example) and scene.validity(dumps(body).encode(), body) is Validity.INVALID
+    body = context.body(rule.example)
+    known = context.has(*rule.example) and context.validity(dumps(body).encode(), body) is Validity.INVALID
     return [("example", dict(rule.example))] if known else []
 
 
-def _changes(scene: Scene, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def _changes(context: PlanContext, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Labelled changes of the base that break a row."""
     path, keyword = str(row.params.get("parameter", "")), str(row.params.get("keyword", ""))
     name = top(path)
-    if scene.has(name):
-        yield from ((label, {name: value}) for label, value in _values(scene, path, keyword, turn))
+    if context.has(name):
+        yield from ((label, {name: value}) for label, value in _values(context, path, keyword, turn))
 
 
-def _values(scene: Scene, path: str, keyword: str, turn: int) -> Iterator[Labelled]:
-    limit = scene.contract.limit(path if keyword[:4] in {"mini", "maxi"} else f"{path.removesuffix('[]')}[]")
+def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterator[Labelled]:
+    limit = context.contract.limit(path if keyword[:4] in {"mini", "maxi"} else f"{path.removesuffix('[]')}[]")
     match keyword:
         case "required":
             yield "absent", MISSING
@@ -137,14 +146,14 @@ def _values(scene: Scene, path: str, keyword: str, turn: int) -> Iterator[Labell
         case "enum":
             yield from (("an unknown word", "no-such-value"), ("an empty word", ""), ("an odd case", "DeFaUlT"))
         case "type":
-            found = [(label, _at(path, value)) for label, value in KINDS if _wrong(scene, path, value)]
+            found = [(label, _at(path, value)) for label, value in KINDS if _wrong(context, path, value)]
             yield from _rotated(found, turn)
         case "coercion":
-            types = scene.contract.parameters[path].types
+            types = context.contract.parameters[path].types
             kind = next(kind for kind in ("boolean", "integer", "number") if kind in types)
             yield from _rotated(LOOK_ALIKES[kind], turn)
         case "minimum" | "maximum" | "min-items" | "max-items" if limit is not None:
-            yield from _outside(scene, limit, keyword, turn)
+            yield from _outside(context, limit, keyword, turn)
 
 
 def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[Labelled]:
@@ -152,8 +161,8 @@ def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[La
     return [*found[start:], *found[:start]]
 
 
-def _outside(scene: Scene, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
-    found = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(scene, limit, keyword)]
+def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
+    found = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
     yield from found[:1]
     if not limit.parameter.endswith("[]"):
         high = keyword == "maximum"
@@ -162,9 +171,9 @@ def _outside(scene: Scene, limit: Limit, keyword: str, turn: int) -> Iterator[La
     yield from found[1:]
 
 
-def _wrong(scene: Scene, path: str, value: Any) -> bool:
+def _wrong(context: PlanContext, path: str, value: Any) -> bool:
     """Whether a kind shows the type row of a parameter, not its range, and not what the row on coercion asks."""
-    own = scene.contract.parameters.get(path)
+    own = context.contract.parameters.get(path)
     types = own.types if own is not None else frozenset[str]()
     if isinstance(value, bool):
         return not types & {"integer", "number"}
@@ -172,7 +181,7 @@ def _wrong(scene: Scene, path: str, value: Any) -> bool:
         return True
     if types & {"boolean", "number"}:
         return False
-    limit = scene.contract.limit(path)
+    limit = context.contract.limit(path)
     return limit is None or limit.place(value) is Validity.VALID
 
 
@@ -186,10 +195,10 @@ def _at(path: str, value: Any) -> Any:
     return value
 
 
-def _only(scene: Scene, patch: Mapping[str, Any]) -> bool:
+def _only(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     """Whether the change makes the base invalid by itself: no two members may clash besides."""
-    body = scene.body(USAGE.patch if "stream_options" in patch else {}, patch)
-    return scene.validity(dumps(body).encode(), body) is Validity.INVALID and not scene.clashes(body)
+    body = context.body(USAGE.patch if "stream_options" in patch else {}, patch)
+    return context.validity(dumps(body).encode(), body) is Validity.INVALID and not context.clashes(body)
 
 
 __all__ = ["floods", "invalids"]

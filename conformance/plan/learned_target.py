@@ -19,7 +19,7 @@ FEW: Final = 4
 
 
 @dataclass
-class Known:
+class LearnedTarget:
     """Replies by request content, and values by what became of them, each with the label that its level has.
 
     `refused` maps a label to the members that were turned down alone. What was refused in company is `suspect` until
@@ -133,4 +133,4 @@ def _members(row: str, body: Mapping[str, Any], control: Any) -> dict[str, Any]:
     return {one: body.get(one, MISSING) for one in {*body, *known} if body.get(one, MISSING) != known.get(one, MISSING)}
 
 
-__all__ = ["FEW", "Known"]
+__all__ = ["FEW", "LearnedTarget"]

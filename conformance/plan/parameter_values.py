@@ -15,7 +15,7 @@ _LONGEST_LABEL: Final = 40
 
 
 @dataclass(frozen=True)
-class Level:
+class FactorLevel:
     """One value of one dimension: what it is called, and the members of the body that make it."""
 
     label: str
@@ -35,10 +35,12 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def level(name: str, value: Any) -> Level:
+def factor_level(name: str, value: Any) -> FactorLevel:
     """The level of a parameter with this value, named after both."""
     told = "absent" if value is MISSING else dumps(value)
-    return Level(f"{name}={told if len(told) <= _LONGEST_LABEL else told[: _LONGEST_LABEL - 3] + '...'}", {name: value})
+    return FactorLevel(
+        f"{name}={told if len(told) <= _LONGEST_LABEL else told[: _LONGEST_LABEL - 3] + '...'}", {name: value}
+    )
 
 
 def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
@@ -52,12 +54,12 @@ def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
     return middle if limit.place(middle) is Validity.VALID else None
 
 
-def specimens(contract: Contract, name: str) -> list[Level]:
+def specimens(contract: Contract, name: str) -> list[FactorLevel]:
     """Levels of a parameter: the contract's examples where it gives some, else one or more for each of its shapes."""
     given = contract.examples.get(name)
     found = list(given) if given else _of(contract.parameters[name].schema, contract.limit(name))
     unique = {dumps(value): value for value in found}
-    return [level(name, value) for value in unique.values()]
+    return [factor_level(name, value) for value in unique.values()]
 
 
 def _of(schema: Mapping[str, Any], limit: Limit | None) -> list[Any]:
@@ -100,4 +102,4 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     return owed
 
 
-__all__ = ["Level", "inside", "level", "specimens"]
+__all__ = ["FactorLevel", "factor_level", "inside", "specimens"]

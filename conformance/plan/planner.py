@@ -12,20 +12,20 @@ from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.adversarial import hostile
-from conformance.plan.case_group import ORDER, Bundle, Sent
-from conformance.plan.context import Scene
+from conformance.plan.case_group import ORDER, CaseGroup, Sent
+from conformance.plan.context import PlanContext
 from conformance.plan.follow_ups import foundations, lessons
 from conformance.plan.invalid_requests import invalids
-from conformance.plan.learned_target import Known
+from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.profiles import RESERVE, plannable, share, smaller
 from conformance.plan.protocol import protocol
 from conformance.plan.relations import relations
 from conformance.plan.remembered import Remembered
-from conformance.plan.requirement_coverage import Serving, must
+from conformance.plan.requirement_coverage import RequirementCoverage, must
 from conformance.plan.row_requests import grid
 from conformance.plan.sample_groups import arms, bursts, crowded, filters
 from conformance.plan.samples import samples
-from conformance.plan.set_cover import NOTHING, Purse, choose
+from conformance.plan.set_cover import NOTHING, RemainingBudget, choose
 from conformance.plan.single_values import cleared, edges, first, named, singles, suspects, unlimited
 
 Drawn = Sequence[Mapping[str, Any]]
@@ -36,30 +36,30 @@ ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
 
 @dataclass
-class Journey:
+class Planner:
     """The state of one plan: what was sent, what that serves, what is left of the budget, what was learned."""
 
-    scene: Scene
+    context: PlanContext
     drawn: Drawn
     budget: Budget | None = None
     select: Collection[str] = ()
-    known: Known = field(default_factory=Known)
+    known: LearnedTarget = field(default_factory=LearnedTarget)
     sent: Sent = field(default_factory=Sent)
     cases: list[RequestCase] = field(default_factory=list)
     doubted: list[RequestCase] = field(default_factory=list)
     shown: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
-    serving: Serving | None = None  # of the same contract, where other plans have asked it much already
+    serving: RequirementCoverage | None = None  # of the same contract, where other plans have asked it much already
     remembered: Remembered = field(default_factory=Remembered)  # of the same scene and drawn bodies
 
     def waves(self) -> Waves:
         """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
-        profile = PROFILES["full" if self.scene.full else "gate"]
+        profile = PROFILES["full" if self.context.full else "gate"]
         ceiling = smaller(profile, self.budget) if self.budget else profile
         for place, name in enumerate(ORDER):
-            purse = self._purse(ceiling)
-            purse.requests += LESSONS if self.scene.full and name in {"values", "rows"} else 0
-            chosen = self._choose(self._ahead(ORDER[place:]), purse)
+            remaining = self._purse(ceiling)
+            remaining.requests += LESSONS if self.context.full and name in {"values", "rows"} else 0
+            chosen = self._choose(self._ahead(ORDER[place:]), remaining)
             refused = len(self.known.refused) + len(self.known.apart)
             yield from self._send(name, [one for one in chosen if one.wave == name])
             if name == "base" and self._base_is_refused():
@@ -80,11 +80,11 @@ class Journey:
             yield from self._send(LEFT_OUT, [one for one in chosen if any(c.content not in gone for c in one.cases)])
 
     @property
-    def now(self) -> Scene:
+    def now(self) -> PlanContext:
         """The scene as it is known by now."""
-        return replace(self.scene, known=self.known)
+        return replace(self.context, known=self.known)
 
-    def _send(self, name: str, chosen: list[Bundle], *, doubted: bool = False) -> Waves:
+    def _send(self, name: str, chosen: list[CaseGroup], *, doubted: bool = False) -> Waves:
         cases, burst = crowded(self.sent.assemble(chosen))
         if cases:
             exchanges = yield Wave(name, cases, serial=name == "hostile", burst=burst)
@@ -110,17 +110,17 @@ class Journey:
             if len(self.cases) == before:
                 return
 
-    def _ahead(self, names: Collection[str]) -> list[Bundle]:
+    def _ahead(self, names: Collection[str]) -> list[CaseGroup]:
         """The bundles of these waves that have not been sent."""
         return [one for one in self._bundles(names) if one.wave in names and not self.done.issuperset(one.own)]
 
-    def _purse(self, ceiling: Budget, *, doubting: bool = False) -> Purse:
+    def _purse(self, ceiling: Budget, *, doubting: bool = False) -> RemainingBudget:
         """What is left to plan with. Most of what is set aside pays for finding out what was refused."""
         aside = share(ceiling, RESERVE * 2 / 3)
         spent, apart = (self._spent(cases) for cases in (self.cases, self.doubted))
-        free = Purse(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
+        free = RemainingBudget(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
         if not doubting:
-            free = Purse(
+            free = RemainingBudget(
                 aside,
                 min(free.requests, apart.requests),
                 min(free.prompt, apart.prompt),
@@ -132,7 +132,7 @@ class Journey:
             whole.completion_tokens and whole.completion_tokens - free.completion,
             whole.prompt_tokens and whole.prompt_tokens - free.prompt,
         ]
-        return Purse(
+        return RemainingBudget(
             plannable(ceiling),
             spent.requests - free.requests,
             spent.prompt - free.prompt,
@@ -140,31 +140,33 @@ class Journey:
             Budget(*left) if self.doubted else NOTHING,
         )
 
-    def _spent(self, cases: Sequence[RequestCase]) -> Purse:
+    def _spent(self, cases: Sequence[RequestCase]) -> RemainingBudget:
         costs = [self._serving.cost(case) for case in cases]
-        return Purse(Budget(), len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs))
+        return RemainingBudget(
+            Budget(), len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs)
+        )
 
-    def _choose(self, ahead: Sequence[Bundle], purse: Purse) -> list[Bundle]:
-        def made() -> list[Bundle]:
-            return choose(ahead, purse, self._serving, self.shown, self._wanted, self.scene.defaults)
+    def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
+        def made() -> list[CaseGroup]:
+            return choose(ahead, remaining, self._serving, self.shown, self._wanted, self.context.defaults)
 
-        return self.remembered.choice(made, ahead, purse, self.shown)
+        return self.remembered.choice(made, ahead, remaining, self.shown)
 
-    def _bundles(self, names: Collection[str] = ORDER) -> Iterator[Bundle]:
+    def _bundles(self, names: Collection[str] = ORDER) -> Iterator[CaseGroup]:
         for bundle in bundles(self.now, self.drawn, names, self.remembered):
             if not self.select or not bundle.rank or self._serving.by(bundle) & self._wanted:
                 yield bundle
 
     def __post_init__(self) -> None:
-        self._serving = self.serving or Serving(self.scene.contract)
-        self._wanted = must(self.scene.contract)
+        self._serving = self.serving or RequirementCoverage(self.context.contract)
+        self._wanted = must(self.context.contract)
         if self.select:
-            rows = self.scene.rows
+            rows = self.context.rows
             self._wanted = frozenset(row for row in rows if any(fnmatchcase(row, glob) for glob in self.select))
 
     def _base_is_refused(self) -> bool:
         """Whether the base is turned down, which may be for its temperature."""
-        found = self.known.replies.get(dumps(self.scene.base).encode())
+        found = self.known.replies.get(dumps(self.context.base).encode())
         return found is not None and found.refused
 
 
@@ -178,10 +180,10 @@ def alone_in(case: RequestCase) -> set[str]:
     return {one.key.partition(" ")[0] for one in case.groups if one.role == "probe" and one.kind in ALONE}
 
 
-def doubts(scene: Scene) -> Iterator[Bundle]:
+def doubts(context: PlanContext) -> Iterator[CaseGroup]:
     """What refusals make it worth to send."""
-    yield from suspects(scene)
-    yield from cleared(scene)
+    yield from suspects(context)
+    yield from cleared(context)
 
 
 PARTS: Final = (
@@ -193,13 +195,13 @@ ONLY: Final = {grid: "rows"}  # what takes long is not planned for waves that it
 
 
 def bundles(
-    scene: Scene, drawn: Drawn = (), names: Collection[str] = ORDER, remembered: Remembered | None = None
-) -> Iterator[Bundle]:
+    context: PlanContext, drawn: Drawn = (), names: Collection[str] = ORDER, remembered: Remembered | None = None
+) -> Iterator[CaseGroup]:
     """Every bundle of a plan, as far as it is known by now what the target accepts; those of some waves at least."""
     remembered = remembered or Remembered()
     for part in PARTS:
         if part not in ONLY or ONLY[part] in names:
-            yield from remembered.of(part, scene, *([drawn] if part in DRAWING else []))
+            yield from remembered.of(part, context, *([drawn] if part in DRAWING else []))
 
 
-__all__ = ["LEFT_OUT", "Drawn", "Journey", "Waves", "bundles"]
+__all__ = ["LEFT_OUT", "Drawn", "Planner", "Waves", "bundles"]

@@ -7,32 +7,32 @@ from typing import Any, Final
 
 from conformance.model import Credential, Level, RequestCase, Validity
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import Scene, part
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import PlanContext, part
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000
 
 
-def protocol(scene: Scene) -> Iterator[Bundle]:
+def protocol(context: PlanContext) -> Iterator[CaseGroup]:
     """One case for each protocol row of the contract. Keys are tried only where the run has one."""
-    for probe in _probes(scene):
+    for probe in _probes(context):
         row, kind = probe.note, "accept" if probe.validity is Validity.VALID else "refuse"
-        if row not in scene.rows:
+        if row not in context.rows:
             continue
-        control = scene.case("base", scene.base, part(kind, f"{row} base", "control"))
-        watched = [part("alive", "protocol", "hostile")] if scene.hostile and "alive" in scene.kinds else []
-        told = scene.case(
+        control = context.case("base", context.base, part(kind, f"{row} base", "control"))
+        watched = [part("alive", "protocol", "hostile")] if context.hostile and "alive" in context.kinds else []
+        told = context.case(
             "protocol", probe.content, part(kind, f"{row} base", "probe"), *watched,
             validity=probe.validity, breaks=() if kind == "accept" else (row,),
             method=probe.method, headers=probe.headers, credential=probe.credential,
         )  # fmt: skip
         # late, because a target that such a request brings down must not take the rest with it
-        yield Bundle("learned", 2 if scene.rows[row].level is Level.MUST else 5, (control, told))
+        yield CaseGroup("learned", 2 if context.rows[row].level is Level.MUST else 5, (control, told))
 
 
-def _probes(scene: Scene) -> Iterator[RequestCase]:
-    whole = dumps(scene.base).encode()
+def _probes(context: PlanContext) -> Iterator[RequestCase]:
+    whole = dumps(context.base).encode()
 
     def bad(name: str, content: bytes, **more: Any) -> RequestCase:
         return RequestCase("", content, "protocol", Validity.INVALID, note=name, **more)
@@ -45,23 +45,23 @@ def _probes(scene: Scene) -> Iterator[RequestCase]:
     # with all that a completion takes, so that a server which ignores the method shows it
     yield bad("protocol.wrong-method", whole, method="PUT")
     yield bad("protocol.invalid-utf8", whole.replace(b'"One', b'"\xff\xfeOne', 1))
-    yield bad("protocol.deep-nesting", _raw(scene, "prompt", b"[" * DEEP + b"]" * DEEP))
-    yield bad("protocol.unknown-model", dumps({**scene.base, "model": "no-such-model-7c1e"}).encode())
-    yield bad("protocol.not-a-number", _raw(scene, "temperature", b"NaN"))
-    yield bad("protocol.infinity", _raw(scene, "temperature", b"Infinity"))
+    yield bad("protocol.deep-nesting", _raw(context, "prompt", b"[" * DEEP + b"]" * DEEP))
+    yield bad("protocol.unknown-model", dumps({**context.base, "model": "no-such-model-7c1e"}).encode())
+    yield bad("protocol.not-a-number", _raw(context, "temperature", b"NaN"))
+    yield bad("protocol.infinity", _raw(context, "temperature", b"Infinity"))
     yield bad("protocol.trailing-garbage", whole + b"}")
     yield bad("protocol.scalar-body", b'"prompt"')
     yield bad("protocol.null-body", b"null")
-    if scene.has_key:
+    if context.has_key:
         yield bad("auth.no-key", whole, credential=Credential.NONE)
         yield bad("auth.wrong-key", whole, credential=Credential.WRONG)
         spelled = Credential.LOWERCASE_SCHEME
         yield RequestCase("", whole, "protocol", Validity.VALID, credential=spelled, note="auth.scheme-case")
 
 
-def _raw(scene: Scene, member: str, value: bytes) -> bytes:
+def _raw(context: PlanContext, member: str, value: bytes) -> bytes:
     """The base with one member spelled in bytes that no encoder would write."""
-    rest = dumps({name: one for name, one in scene.base.items() if name != member}).encode()
+    rest = dumps({name: one for name, one in context.base.items() if name != member}).encode()
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from conformance.model import Validity
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import LONG, MANY, PAIR, PROMPT, Scene, part
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import LONG, MANY, PAIR, PROMPT, PlanContext, part
 from conformance.plan.factors import (
     ABSENT,
     IDS,
@@ -39,314 +39,322 @@ AT_ONCE: Final = 4  # of them, as prompts of one request
 SEEDS: Final = (1, 257, 65537)  # alike in their lowest bits, which must not be all that counts
 Patch = Mapping[str, Any]
 Setting = tuple[str, Patch]
-Build = Callable[[Scene, str, Patch], Iterator[Bundle]]
+Build = Callable[[PlanContext, str, Patch], Iterator[CaseGroup]]
 
 
-def relations(scene: Scene) -> Iterator[Bundle]:
+def relations(context: PlanContext) -> Iterator[CaseGroup]:
     """Every group that some requirement of the contract judges, the plain setting first."""
-    for place, (name, setting) in enumerate(_settings(scene)):
+    for place, (name, setting) in enumerate(_settings(context)):
         for kind, build in KINDS.items():
             fits = not place or kind in SETTINGS[name][1]
-            if fits and kind in scene.kinds and (scene.greedy or kind in WITHOUT_COLD):
-                for bundle in build(scene, name, setting):
+            if fits and kind in context.kinds and (context.greedy or kind in WITHOUT_COLD):
+                for bundle in build(context, name, setting):
                     # settings combine values, so they wait until each value was tried alone
-                    waits = place or (not scene.full and any(_combines(scene, case.body) for case in bundle.cases))
+                    waits = place or (not context.full and any(_combines(context, case.body) for case in bundle.cases))
                     later = min(place, 1 if (name, kind) in DEAR else 2)
                     yield replace(bundle, wave="rows", rank=bundle.rank + later) if waits else bundle
 
 
-def _combines(scene: Scene, body: Any) -> bool:
+def _combines(context: PlanContext, body: Any) -> bool:
     """Whether a request has several values that wave 0 tries one by one."""
-    told = {name for name in body if body[name] is not None and body[name] != scene.base.get(name)}
+    told = {name for name in body if body[name] is not None and body[name] != context.base.get(name)}
     return len(told - {"stream", "stream_options", "max_tokens"}) > 1
 
 
-def _settings(scene: Scene) -> list[Setting]:
+def _settings(context: PlanContext) -> list[Setting]:
     """Where relations are told: settings that this contract allows and this target takes, two of them in `gate`."""
     found: list[Setting] = []
     for name, (setting, _) in SETTINGS.items():
-        kept = {key: value for key, value in setting.items() if scene.has(key)}
-        if _fine(scene, kept) and (not found or kept):
+        kept = {key: value for key, value in setting.items() if context.has(key)}
+        if _fine(context, kept) and (not found or kept):
             found.append((name, kept))
-    return found if scene.full else found[:2]
+    return found if context.full else found[:2]
 
 
-def _fine(scene: Scene, *patches: Patch) -> bool:
-    body = scene.body(*patches)
-    return not scene.barred(body) and scene.validity_of(body) is not Validity.INVALID
+def _fine(context: PlanContext, *patches: Patch) -> bool:
+    body = context.body(*patches)
+    return not context.barred(body) and context.validity_of(body) is not Validity.INVALID
 
 
 def _two(
-    scene: Scene, kind: str, key: str, roles: tuple[str, str], one: Patch, other: Patch, *, rank: int = 3
-) -> Iterator[Bundle]:
+    context: PlanContext, kind: str, key: str, roles: tuple[str, str], one: Patch, other: Patch, *, rank: int = 3
+) -> Iterator[CaseGroup]:
     """A group of two requests, where the contract allows both."""
-    if _fine(scene, one) and _fine(scene, other):
+    if _fine(context, one) and _fine(context, other):
         cases = [
-            scene.case("relation", scene.body(patch), part(kind, key, role))
+            context.case("relation", context.body(patch), part(kind, key, role))
             for role, patch in zip(roles, (one, other), strict=True)
         ]
-        yield Bundle("values", rank, tuple(cases))
+        yield CaseGroup("values", rank, tuple(cases))
 
 
-def _twin(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if not scene.has("stream"):
+def _twin(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if not context.has("stream"):
         return
     settings = [(name, setting)]
-    if not scene.full and name == "plain":
+    if not context.full and name == "plain":
         # one twin with all that has to arrive in the right place, and characters of several bytes; one with less
         whole = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": LONG}
-        settings += [("unicode", fitting(scene, whole))]
-        settings += [("logprobs", {"logprobs": shown(scene, "logprobs")})] if scene.has("logprobs") else []
+        settings += [("unicode", fitting(context, whole))]
+        settings += [("logprobs", {"logprobs": shown(context, "logprobs")})] if context.has("logprobs") else []
     for key, patch in settings:
         plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}
         yield from _two(
-            scene,
+            context,
             "twin",
             key,
             ("plain", "stream"),
             plain,
-            {**patch, **streaming(scene)},
+            {**patch, **streaming(context)},
             rank=2 if key == "unicode" else 3,
         )
 
 
-def _repeat(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _repeat(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """The base in the first wave and again as a control of the next is a repetition already."""
-    body = scene.body(setting)
-    first, second = (scene.case("relation", body, part("repeat", name, role)) for role in ("first", "second"))
+    body = context.body(setting)
+    first, second = (context.case("relation", body, part("repeat", name, role)) for role in ("first", "second"))
     if name == "plain":
-        yield Bundle("base", 1, (first,))
-        yield Bundle("values", 1, (second,))
+        yield CaseGroup("base", 1, (first,))
+        yield CaseGroup("values", 1, (second,))
     else:
-        yield Bundle("values", 3, (first, second), (0, 1))
+        yield CaseGroup("values", 3, (first, second), (0, 1))
 
 
-def _seed(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("seed", "temperature"):
-        seeded = {**setting, "seed": 20261, "temperature": 1, **({} if scene.full else fitting(scene, {"n": 2}))}
-        body = scene.body(seeded)
-        if _fine(scene, seeded):
-            cases = [scene.case("relation", body, part("seed", name, role)) for role in ("first", "second")]
-            yield Bundle("values", 3, tuple(cases), (0, 1))
+def _seed(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("seed", "temperature"):
+        seeded = {**setting, "seed": 20261, "temperature": 1, **({} if context.full else fitting(context, {"n": 2}))}
+        body = context.body(seeded)
+        if _fine(context, seeded):
+            cases = [context.case("relation", body, part("seed", name, role)) for role in ("first", "second")]
+            yield CaseGroup("values", 3, tuple(cases), (0, 1))
 
-    if scene.full and name == "plain" and scene.has("seed", "temperature", "stream"):
-        drawn = {**setting, **fitting(scene, {"n": 2}), "seed": 20261, "temperature": 1}
-        yield from _two(scene, "seed", "on both channels", ("first", "second"), drawn, {**drawn, **streaming(scene)})
+    if context.full and name == "plain" and context.has("seed", "temperature", "stream"):
+        drawn = {**setting, **fitting(context, {"n": 2}), "seed": 20261, "temperature": 1}
+        yield from _two(
+            context, "seed", "on both channels", ("first", "second"), drawn, {**drawn, **streaming(context)}
+        )
 
 
-def _best(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _best(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """Single draws, and the best of many: so few tokens that hardly any text ends of itself."""
-    if not scene.full or name != "plain" or not scene.has("best_of", "n", "logprobs", "temperature", "max_tokens"):
+    if not context.full or name != "plain" or not context.has("best_of", "n", "logprobs", "temperature", "max_tokens"):
         return
     ground = {**setting, "temperature": 1, "max_tokens": 2, "logprobs": 1}
     one = {**ground, "n": SINGLES}
-    best = {**ground, "best_of": scene.number("best_of", 20), "prompt": [PROMPT] * AT_ONCE}
-    if best["best_of"] == 20 and _fine(scene, one) and _fine(scene, best):
-        asked = [one, *[best] * (BESTS // AT_ONCE)]
+    best = {**ground, "best_of": context.number("best_of", 20), "prompt": [PROMPT] * AT_ONCE}
+    if best["best_of"] == 20 and _fine(context, one) and _fine(context, best):
+        request = [one, *[best] * (BESTS // AT_ONCE)]
         roles = ("one", *["best"] * (BESTS // AT_ONCE))
         cases = [
-            scene.case("relation", scene.body(patch), part("best", name, role))
-            for role, patch in zip(roles, asked, strict=True)
+            context.case("relation", context.body(patch), part("best", name, role))
+            for role, patch in zip(roles, request, strict=True)
         ]
-        yield Bundle("values", 3, tuple(cases), (0, *range(BESTS // AT_ONCE)))
+        yield CaseGroup("values", 3, tuple(cases), (0, *range(BESTS // AT_ONCE)))
 
 
-def _vary(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    hot = scene.number("temperature", 1.8, 1.5, 1) if scene.has("temperature") else None
+def _vary(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    hot = context.number("temperature", 1.8, 1.5, 1) if context.has("temperature") else None
     if hot is None:
         return
-    if scene.has("logprobs"):
+    if context.has("logprobs"):
         setting = {"logprobs": 1, **setting}  # whether chance had room in what is drawn
-    more = {"n": 2} if scene.has("n") and "n" not in setting else {}
+    more = {"n": 2} if context.has("n") and "n" not in setting else {}
     drawn = {**setting, **more, "temperature": hot, "max_tokens": 8}
-    if _fine(scene, drawn):
-        cases = [scene.case("relation", scene.body(drawn), part("vary", name, "draw")) for _ in range(2)]
-        yield Bundle("values", 3, tuple(cases), (0, 1))
-    if scene.full and scene.has("seed"):
-        bodies = [scene.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in SEEDS]
-        cases = [scene.case("relation", body, part("vary", f"seeds {name}", "draw")) for body in bodies]
-        yield Bundle("values", 4, tuple(cases))
+    if _fine(context, drawn):
+        cases = [context.case("relation", context.body(drawn), part("vary", name, "draw")) for _ in range(2)]
+        yield CaseGroup("values", 3, tuple(cases), (0, 1))
+    if context.full and context.has("seed"):
+        bodies = [context.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in SEEDS]
+        cases = [context.case("relation", body, part("vary", f"seeds {name}", "draw")) for body in bodies]
+        yield CaseGroup("values", 4, tuple(cases))
 
 
-def _null(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """Null against absent; null in place of what keeps a reply short or repeatable would change it."""
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
-    if scene.has("max_tokens") and scene.contract.parameters["max_tokens"].nullable and _short_default(scene):
+    if context.has("max_tokens") and context.contract.parameters["max_tokens"].nullable and _short_default(context):
         absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
         for bundle in (
-            () if runs_on(scene) else _two(scene, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
+            () if runs_on(context) else _two(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
         ):
             yield replace(bundle, wave="rows")  # when it is known what no limit costs
-    nullable = [one for one, told in scene.contract.parameters.items() if told.nullable and scene.has(one)]
-    nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in scene.known.refused}
-    each = scene.full and name == "plain"
+    nullable = [one for one, told in context.contract.parameters.items() if told.nullable and context.has(one)]
+    nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in context.known.refused}
+    each = context.full and name == "plain"
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
             # what a penalty does shows where words come again
-            more = {"max_tokens": MANY} if key.endswith("_penalty") and scene.has("max_tokens") else {}
+            more = {"max_tokens": MANY} if key.endswith("_penalty") and context.has("max_tokens") else {}
             absent, null = {**setting, **more}, {**setting, **more, **patch}
-            yield from _two(scene, "null", f"{key} {name}", ("absent", "null"), absent, null)
+            yield from _two(context, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
 
-def _short_default(scene: Scene) -> bool:
-    default = scene.contract.default("max_tokens")
+def _short_default(context: PlanContext) -> bool:
+    default = context.contract.default("max_tokens")
     return isinstance(default, int) and default <= MOST_TOKENS
 
 
-def _default(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if name not in {"plain", "streamed"}:
         return
-    for key, default in scene.defaults.items():
-        if default is None or key in {"prompt", "model", "temperature", *setting} or not scene.has(key):
+    for key, default in context.defaults.items():
+        if default is None or key in {"prompt", "model", "temperature", *setting} or not context.has(key):
             continue
         if isinstance(default, (bool, int, float, str)) and not (isinstance(default, int) and default > MOST_TOKENS):
-            rank = 2 if f"request.{key}.default" in scene.rows else 4
+            rank = 2 if f"request.{key}.default" in context.rows else 4
             absent, told = {**setting, key: ABSENT}, {**setting, key: default}
-            yield from _two(scene, "default", f"{key} {name}", ("absent", "explicit"), absent, told, rank=rank)
+            yield from _two(context, "default", f"{key} {name}", ("absent", "explicit"), absent, told, rank=rank)
 
 
-def _batch(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     prompts: tuple[Any, ...] = (PROMPT, UNICODE)
     if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
         prompts = tuple(setting["prompt"])
-    whole = {**setting, "prompt": list(prompts), **_way(scene, "prompt", setting)}
+    whole = {**setting, "prompt": list(prompts), **_way(context, "prompt", setting)}
     patches = [whole, *({**setting, "prompt": prompt} for prompt in prompts)]
     roles = ("batch", *(f"single-{place}" for place in range(len(prompts))))
-    if all(_fine(scene, patch) for patch in patches):
+    if all(_fine(context, patch) for patch in patches):
         cases = [
-            scene.case("relation", scene.body(patch), part("batch", name, role))
+            context.case("relation", context.body(patch), part("batch", name, role))
             for role, patch in zip(roles, patches, strict=True)
         ]
-        yield Bundle("values", 3, tuple(cases))
+        yield CaseGroup("values", 3, tuple(cases))
 
 
-def _never(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """A stop sequence that cannot occur, and members that have no business with the text."""
     inert = {
-        **scene.fitting("stop", [NEVER], NEVER),
+        **context.fitting("stop", [NEVER], NEVER),
         "user": "user-2",
         "metadata": {"purpose": "test"},
         "extra_body": {},
         "seed": 11,
     }
-    if scene.contract.unknown_fields is Validity.VALID:
+    if context.contract.unknown_fields is Validity.VALID:
         inert["x_unknown_field"] = "ignored"
     for key, value in inert.items():
-        if (scene.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
+        if (context.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
             ground = (
-                {**rich(scene), "max_tokens": LONG, **setting} if key == "stop" and scene.has("max_tokens") else setting
+                {**rich(context), "max_tokens": LONG, **setting}
+                if key == "stop" and context.has("max_tokens")
+                else setting
             )
-            patch = {**ground, key: value, **_way(scene, key, setting)}
+            patch = {**ground, key: value, **_way(context, key, setting)}
             rank = 3 if key == "stop" else 4
-            yield from _two(scene, "never", f"{key} {name}", ("without", "with"), ground, patch, rank=rank)
+            yield from _two(context, "never", f"{key} {name}", ("without", "with"), ground, patch, rank=rank)
 
 
-def _logprobs(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("logprobs"):
-        without, asked = {**setting, "logprobs": ABSENT}, {**setting, "logprobs": shown(scene, "logprobs")}
-        yield from _two(scene, "logprobs", name, ("without", "with"), without, asked)
+def _logprobs(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("logprobs"):
+        without, request = {**setting, "logprobs": ABSENT}, {**setting, "logprobs": shown(context, "logprobs")}
+        yield from _two(context, "logprobs", name, ("without", "with"), without, request)
 
 
-def _many(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("n"):
-        yield from _two(scene, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, "n": 2})
+def _many(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("n"):
+        yield from _two(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, "n": 2})
 
 
-def _prefix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("max_tokens"):
-        more = {**rich(scene), **setting}
-        short = {**more, "max_tokens": 3, **_way(scene, "max_tokens", setting)}
-        yield from _two(scene, "prefix", name, ("short", "long"), short, {**more, "max_tokens": LONG})
+def _prefix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("max_tokens"):
+        more = {**rich(context), **setting}
+        short = {**more, "max_tokens": 3, **_way(context, "max_tokens", setting)}
+        yield from _two(context, "prefix", name, ("short", "long"), short, {**more, "max_tokens": LONG})
 
 
-def _echo(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("echo"):
+def _echo(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("echo"):
         without = {**setting, "echo": ABSENT}
-        echoed = {**setting, "echo": True, **_way(scene, "echo", setting)}
-        yield from _two(scene, "echo", name, ("without", "with"), without, echoed)
+        echoed = {**setting, "echo": True, **_way(context, "echo", setting)}
+        yield from _two(context, "echo", name, ("without", "with"), without, echoed)
 
 
-def _narrow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     # in long texts at a high temperature chance would have its way
-    hot = scene.number("temperature", 2, 1.9, 1.5, 1) if scene.has("temperature") else None
-    ground = {**rich(scene), **setting, **({"max_tokens": LONG} if scene.has("max_tokens") else {})}
+    hot = context.number("temperature", 2, 1.9, 1.5, 1) if context.has("temperature") else None
+    ground = {**rich(context), **setting, **({"max_tokens": LONG} if context.has("max_tokens") else {})}
     for parameter, values in (("top_p", (0.001, 0.01)), ("top_k", (1,)), ("min_p", (1,))):
         # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
-        found = scene.number(parameter, *values) if scene.has(parameter) and hot is not None else None
+        found = context.number(parameter, *values) if context.has(parameter) and hot is not None else None
         if found is not None and found in values:
-            narrow = {**ground, "temperature": hot, parameter: found, **_way(scene, parameter, setting)}
-            yield from _two(scene, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
+            narrow = {**ground, "temperature": hot, parameter: found, **_way(context, parameter, setting)}
+            yield from _two(context, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
 
 
-def _suffix(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("suffix"):
-        asked = {**setting, "suffix": " and so on.", **_way(scene, "suffix", setting)}
-        yield from _two(scene, "suffix", name, ("without", "with"), setting, asked)
+def _suffix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("suffix"):
+        request = {**setting, "suffix": " and so on.", **_way(context, "suffix", setting)}
+        yield from _two(context, "suffix", name, ("without", "with"), setting, request)
 
 
-def _force(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("logit_bias"):
-        more = {} if scene.full else fitting(scene, {"n": 2})
-        forced = {**setting, "logit_bias": {"100": 100}, **more, **_way(scene, "logit_bias", setting)}
-        yield from _two(scene, "force", f"100 {name}", ("without", "with"), setting, forced, rank=2)
+def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("logit_bias"):
+        more = {} if context.full else fitting(context, {"n": 2})
+        forced = {**setting, "logit_bias": {"100": 100}, **more, **_way(context, "logit_bias", setting)}
+        yield from _two(context, "force", f"100 {name}", ("without", "with"), setting, forced, rank=2)
 
 
-def _ban(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _ban(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """Two tokens are forced, then one of them banned: the other is left. For targets without echo, which spells ids."""
-    if not scene.full or name != "plain" or not scene.has("logit_bias") or scene.has("echo"):
+    if not context.full or name != "plain" or not context.has("logit_bias") or context.has("echo"):
         return
     for banned, other in (PAIR, PAIR[::-1]):
         both, one = {"logit_bias": {banned: 100, other: 100}}, {"logit_bias": {banned: -100, other: 100}}
-        yield from _two(scene, "ban", f"{banned} {name}", ("forced", "with"), both, one)
+        yield from _two(context, "ban", f"{banned} {name}", ("forced", "with"), both, one)
 
 
-def _json(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """Each format plain and streamed; in `gate` the most demanding of them streamed, the others plain."""
-    if not scene.has("response_format"):
+    if not context.has("response_format"):
         return
     place = 0
-    limit = {"max_tokens": MANY} if scene.has("max_tokens") else {}
-    found = specimens(scene.contract, "response_format")
-    for one in found if scene.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
+    limit = {"max_tokens": MANY} if context.has("max_tokens") else {}
+    found = specimens(context.contract, "response_format")
+    for one in found if context.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
         patch = {**setting, **one.patch, **limit}
-        if wanted not in {"json_object", "json_schema"} or not _fine(scene, patch):
+        if wanted not in {"json_object", "json_schema"} or not _fine(context, patch):
             continue
-        streamed = streaming(scene) if scene.full and scene.has("stream") else _way(scene, "response_format", setting)
-        several = {**fitting(scene, {"n": 2}), **streamed}  # the second choice keeps to the format, too
-        for more in ({}, several) if scene.full else ({} if place % 2 else several,):
-            if _fine(scene, {**patch, **more}):
-                probe = scene.case("relation", scene.body(patch, more), part("json", f"{one.label} {name}", "probe"))
-                yield Bundle("values", 3, (probe,))
+        streamed = (
+            streaming(context) if context.full and context.has("stream") else _way(context, "response_format", setting)
+        )
+        several = {**fitting(context, {"n": 2}), **streamed}  # the second choice keeps to the format, too
+        for more in ({}, several) if context.full else ({} if place % 2 else several,):
+            if _fine(context, {**patch, **more}):
+                probe = context.case(
+                    "relation", context.body(patch, more), part("json", f"{one.label} {name}", "probe")
+                )
+                yield CaseGroup("values", 3, (probe,))
         place += 1
 
 
-def _way(scene: Scene, name: str, setting: Patch) -> Patch:
-    return {} if "stream" in setting else way(scene, name)
+def _way(context: PlanContext, name: str, setting: Patch) -> Patch:
+    return {} if "stream" in setting else way(context, name)
 
 
-def _tier(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
-    if scene.has("service_tier") and name == "plain":
-        for one in specimens(scene.contract, "service_tier"):
-            if _fine(scene, one.patch):
-                probe = scene.case("relation", scene.body(one.patch), part("tier", one.label, "probe"))
-                yield Bundle("values", 3, (probe,))
+def _tier(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    if context.has("service_tier") and name == "plain":
+        for one in specimens(context.contract, "service_tier"):
+            if _fine(context, one.patch):
+                probe = context.case("relation", context.body(one.patch), part("tier", one.label, "probe"))
+                yield CaseGroup("values", 3, (probe,))
 
 
-def _overflow(scene: Scene, name: str, setting: Patch) -> Iterator[Bundle]:
+def _overflow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """More tokens than any context has. Stop sequences keep a target cheap that lowers the limit, as some promise."""
     behaviour = "context_length_exceeded_behavior"
-    for row in scene.contract.requirements:
-        if row.check != "context_overflow" or name != "plain" or not scene.has("max_tokens"):
+    for row in context.contract.requirements:
+        if row.check != "context_overflow" or name != "plain" or not context.has("max_tokens"):
             continue
-        patch = {key: value for key, value in row.when.items() if key in scene.contract.parameters}
-        if scene.has(behaviour) and row.params.get("behaviour") in {"refuse", "truncate"}:
+        patch = {key: value for key, value in row.when.items() if key in context.contract.parameters}
+        if context.has(behaviour) and row.params.get("behaviour") in {"refuse", "truncate"}:
             patch[behaviour] = "error" if row.params["behaviour"] == "refuse" else "truncate"
-        brief = scene.fitting("stop", [" ", ",", "\n", "."], [" ", ","], [" "], " ")
-        control = scene.case("relation", scene.body(patch), part("overflow", row.id, "control"))
-        beyond = scene.body(patch, brief, {"max_tokens": ENDLESS})
-        probe = scene.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
-        yield Bundle("values", 3, (control, probe))
+        brief = context.fitting("stop", [" ", ",", "\n", "."], [" ", ","], [" "], " ")
+        control = context.case("relation", context.body(patch), part("overflow", row.id, "control"))
+        beyond = context.body(patch, brief, {"max_tokens": ENDLESS})
+        probe = context.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
+        yield CaseGroup("values", 3, (control, probe))
 
 
 KINDS: Final[Mapping[str, Build]] = {

@@ -12,27 +12,27 @@ from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
 from conformance.model.exchange import Exchange
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import Scene
-from conformance.plan.learned_target import Known
-from conformance.plan.set_cover import Purse
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import PlanContext
+from conformance.plan.learned_target import LearnedTarget
+from conformance.plan.set_cover import RemainingBudget
 
 Look = tuple[Any, ...]
-Part = Callable[..., Iterable[Bundle]]
+Part = Callable[..., Iterable[CaseGroup]]
 KEPT: Final = 4  # of each part, as many of the first that were made and of the last
 
 
 class Seen:
     """What is known, and a note of each look at it with what was seen.
 
-    What a method of `Known` looks at is noted like any other look, but for those below: of them the answer counts.
+    What a method of `LearnedTarget` looks at is noted like any other look, but for those below.
     """
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: LearnedTarget) -> None:
         self.known, self.looks = known, dict[Look, Any]()
 
     def __getattr__(self, name: str) -> Any:
-        told = getattr(Known, name, None)
+        told = getattr(LearnedTarget, name, None)
         if isinstance(told, FunctionType):
             return MethodType(told, self)
         value = getattr(self.known, name)
@@ -72,7 +72,7 @@ class Replies:
         return list(self.seen.look("replies"))
 
 
-def look(known: Known, at: Look) -> Any:
+def look(known: LearnedTarget, at: Look) -> Any:
     """What is seen there, in a form that stays as it is."""
     match at:
         case ("text", content, choice):
@@ -95,36 +95,40 @@ def look(known: Known, at: Look) -> Any:
 class Remembered:
     """Parts of plans and choices among them; all of one scene, with the same bodies drawn."""
 
-    _made: dict[Part, list[tuple[dict[Look, Any], tuple[Bundle, ...]]]] = field(default_factory=dict, repr=False)
-    _chosen: dict[tuple[Any, ...], tuple[tuple[Bundle, ...], list[Bundle], dict[str, Any]]] = field(
+    _made: dict[Part, list[tuple[dict[Look, Any], tuple[CaseGroup, ...]]]] = field(default_factory=dict, repr=False)
+    _chosen: dict[tuple[Any, ...], tuple[tuple[CaseGroup, ...], list[CaseGroup], dict[str, Any]]] = field(
         default_factory=dict, repr=False
     )
 
-    def of(self, part: Part, scene: Scene, *more: Any) -> tuple[Bundle, ...]:
+    def of(self, part: Part, context: PlanContext, *more: Any) -> tuple[CaseGroup, ...]:
         """The bundles of a part, as it makes them of this scene."""
         before = self._made.setdefault(part, [])
         for looks, made in before:
-            if all(look(scene.known, at) == value for at, value in looks.items()):
+            if all(look(context.known, at) == value for at, value in looks.items()):
                 return made
-        seen = Seen(scene.known)
-        made = tuple(part(replace(scene, known=cast(Known, seen)), *more))
+        seen = Seen(context.known)
+        made = tuple(part(replace(context, known=cast(LearnedTarget, seen)), *more))
         before.append((seen.looks, made))
         del before[KEPT:-KEPT]
         return made
 
     def choice(
-        self, made: Callable[[], list[Bundle]], ahead: Iterable[Bundle], purse: Purse, shown: Iterable[str]
-    ) -> list[Bundle]:
+        self,
+        made: Callable[[], list[CaseGroup]],
+        ahead: Iterable[CaseGroup],
+        remaining: RemainingBudget,
+        shown: Iterable[str],
+    ) -> list[CaseGroup]:
         """The bundles to send: of these, with this purse, after this was shown."""
         bundles = tuple(ahead)
-        key = (tuple(map(id, bundles)), repr(purse), frozenset(shown))
+        key = (tuple(map(id, bundles)), repr(remaining), frozenset(shown))
         found = self._chosen.get(key)
         if found is None:
             chosen = made()
-            found = self._chosen[key] = bundles, chosen, dict(vars(purse))
+            found = self._chosen[key] = bundles, chosen, dict(vars(remaining))
             for old in list(self._chosen)[KEPT * KEPT : -KEPT * KEPT]:
                 del self._chosen[old]
-        vars(purse).update(found[2])
+        vars(remaining).update(found[2])
         return list(found[1])
 
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.judge.catalogue import WHATEVER_IS_ASKED, Check, Scope, Terms, load
+from conformance.judge.catalogue import WHATEVER_IS_ASKED, Check, CheckContext, Scope, load
 from conformance.judge.verdicts import falls_due, scopes
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
 from conformance.model.budget import Cost, worst_case
 from conformance.model.json_text import dumps
-from conformance.model.request_view import Asked
-from conformance.plan.case_group import Bundle
+from conformance.model.request_view import RequestView
+from conformance.plan.case_group import CaseGroup
 
 # Roles that give something to compare with: a group shows nothing before the other role is there.
 PREPARES: Final = frozenset({"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain"})
 
 
 @dataclass
-class Serving:
+class RequirementCoverage:
     """Which requirements a case serves. Rows that look at the same thing in the same way are asked once."""
 
     contract: Contract
@@ -31,7 +31,7 @@ class Serving:
         """The ids of the requirements that a case is due to show."""
         return self._by_content(case).union(self._by_group(case))
 
-    def by(self, bundle: Bundle) -> frozenset[str]:
+    def by(self, bundle: CaseGroup) -> frozenset[str]:
         """The ids of the requirements that a bundle serves, with what follows from it."""
         if bundle.served is None:
             later = bundle.then.cases if bundle.then else ()
@@ -56,12 +56,12 @@ class Serving:
         return found
 
     def _asked(self, case: RequestCase) -> Iterator[str]:
-        asked = self._reading.asked(case)
+        request = self._reading.request(case)
         for scope in scopes(case, self._reading):
             always, others = self._in_scope.get(scope, ((), ()))
             yield from always
-            for row, ids, check, terms in others:
-                if falls_due(row, check, asked, terms):
+            for row, ids, check, check_context in others:
+                if falls_due(row, check, request, check_context):
                     yield from ids
 
     def _by_group(self, case: RequestCase) -> Iterable[str]:
@@ -73,7 +73,7 @@ class Serving:
                 check = load()[row.check]
                 named = row.id if check.keyed else row.params.get("parameter")
                 if named in {None, first} and (
-                    check.due is None or check.due(self._reading.asked(case), self._reading)
+                    check.expected_when is None or check.expected_when(self._reading.request(case), self._reading)
                 ):
                     yield row.id
 
@@ -86,27 +86,29 @@ class Serving:
     def _alike(self) -> list[tuple[Requirement, tuple[str, ...]]]:
         alike: dict[str, list[Requirement]] = {}
         for row in self.contract.requirements:
-            if load()[row.check].scope is not Scope.GROUP and load()[row.check].due is not None:
+            if load()[row.check].scope is not Scope.GROUP and load()[row.check].expected_when is not None:
                 alike.setdefault(dumps([row.check, dict(row.when), dict(row.params)]), []).append(row)
         return [(rows[0], tuple(row.id for row in rows)) for rows in alike.values()]
 
     @cached_property
-    def _in_scope(self) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, Terms]]]]:
+    def _in_scope(
+        self,
+    ) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, CheckContext]]]]:
         """Requirements by scope: those that every request shows that has it, and those that are to be asked."""
-        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, Terms]]]] = {}
+        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, CheckContext]]]] = {}
         for row, ids in self._alike:
             check = load()[row.check]
-            terms = Terms(self.contract, row.params, self._reading.readings)
+            check_context = CheckContext(self.contract, row.params, self._reading.readings)
             always, others = found.setdefault(check.scope, ([], []))
-            if row.when or check.due not in WHATEVER_IS_ASKED:
-                others.append((row, ids, check, terms))
-            elif check.due(Asked({}, {}), terms):
+            if row.when or check.expected_when not in WHATEVER_IS_ASKED:
+                others.append((row, ids, check, check_context))
+            elif check.expected_when(RequestView({}, {}), check_context):
                 always.extend(ids)
         return found
 
     @cached_property
-    def _reading(self) -> Terms:
-        return Terms(self.contract)
+    def _reading(self) -> CheckContext:
+        return CheckContext(self.contract)
 
     @cached_property
     def _groups(self) -> Mapping[str, list[Requirement]]:
@@ -120,7 +122,7 @@ def cost(case: RequestCase, defaults: Mapping[str, Any]) -> Cost:
     """What a case may cost: nothing where it must be refused; a hostile prompt is counted apart."""
     if case.validity is Validity.INVALID:
         return Cost()
-    found = worst_case(Asked(case.body if isinstance(case.body, Mapping) else {}, defaults))
+    found = worst_case(RequestView(case.body if isinstance(case.body, Mapping) else {}, defaults))
     return Cost(0 if case.hostile else found.prompt, found.completion)
 
 
@@ -129,4 +131,4 @@ def must(contract: Contract) -> frozenset[str]:
     return frozenset(row.id for row in contract.requirements if row.level is Level.MUST)
 
 
-__all__ = ["Serving", "cost", "must"]
+__all__ = ["RequirementCoverage", "cost", "must"]

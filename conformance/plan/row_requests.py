@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from conformance.model import RequestCase
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import LONG, Scene, part, rename
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import LONG, PlanContext, part, rename
 from conformance.plan.covering_rows import Banned, Row, body_of, row_of, rows
-from conformance.plan.factors import ABSENT, Dimension, dimensions
+from conformance.plan.factors import ABSENT, Factor, factors
 from conformance.plan.single_values import accepts, singles
 
 DRAWN: Final = "with drawn values"
@@ -19,49 +19,49 @@ BENDS: Final = frozenset({"stop", "response_format"})
 BENT: Final = frozenset({"logit_bias", "ignore_eos", "suffix"})  # what may take a text out of any format
 
 
-def grid(scene: Scene, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[Bundle]:
+def grid(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
     """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown.
 
     Rows that no other request is compared with carry drawn values where a dimension leaves the value free.
     """
-    found = dimensions(scene)
-    if not scene.full:
-        yield from _gate(scene, found, rows(scene, found, 2, _shown(scene, found)))
+    found = factors(context)
+    if not context.full:
+        yield from _gate(context, found, rows(context, found, 2, _shown(context, found)))
         return
-    twins, single = _rows(scene, found)
+    twins, single = _rows(context, found)
     for place, (plain, streamed) in enumerate(twins):
         pair = ((plain, "plain"), (streamed, "stream"))
-        cases = [case for row, role in pair for case in _row(scene, found, row, (f"row {place}", role))]
-        yield Bundle("rows", 3, tuple(cases))
-        yield from _longer(scene, found, plain, place)
+        cases = [case for row, role in pair for case in _row(context, found, row, (f"row {place}", role))]
+        yield CaseGroup("rows", 3, tuple(cases))
+        yield from _longer(context, found, plain, place)
     patches = [body for body in drawn if "model" not in body]
     for place, row in enumerate(single):
-        cases = list(_row(scene, found, row, patch=patches[place % len(patches)] if patches else {}))
-        yield Bundle("rows", 3, tuple(cases))
-        if "seed" in scene.kinds and _draws(scene, cases[0].body, seeded=True):
+        cases = list(_row(context, found, row, patch=patches[place % len(patches)] if patches else {}))
+        yield CaseGroup("rows", 3, tuple(cases))
+        if "seed" in context.kinds and _draws(context, cases[0].body, seeded=True):
             twice = [rename(cases[0], cases[0].id, [part("seed", f"row {place}", one)]) for one in ("first", "second")]
-            yield Bundle("rows", 6, tuple(twice), (0, 1))
+            yield CaseGroup("rows", 6, tuple(twice), (0, 1))
 
 
-def _rows(scene: Scene, found: Sequence[Dimension]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+def _rows(context: PlanContext, found: Sequence[Factor]) -> tuple[list[tuple[Row, Row]], list[Row]]:
     """Twins, and the single rows that make all triples with them.
 
     Pairs of everything but the channel go on both channels: each triple with the channel is met twice over, as twins.
     What shows in text alone must meet where there is text: rows without any are rows of their own.
     """
     mute = _mute(found)
-    twins = list(_twins(scene, found, mute))
+    twins = list(_twins(context, found, mute))
     begun = [row for pair in twins for row in pair]
-    begun += rows(scene, found, 3, begun, mute)
-    begun += _silent(scene, found, mute)
-    begun += rows(scene, found, 3, begun) if mute else []
+    begun += rows(context, found, 3, begun, mute)
+    begun += _silent(context, found, mute)
+    begun += rows(context, found, 3, begun) if mute else []
     return twins, begun[2 * len(twins) :]
 
 
-def singly(scene: Scene) -> list[dict[str, Any]]:
+def singly(context: PlanContext) -> list[dict[str, Any]]:
     """The bodies of the rows that may carry drawn values."""
-    found = dimensions(scene)
-    return [body_of(scene, found, row) for row in _rows(scene, found)[1]]
+    found = factors(context)
+    return [body_of(context, found, row) for row in _rows(context, found)[1]]
 
 
 def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,76 +77,78 @@ def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]
     return {**body, **worn}
 
 
-def _gate(scene: Scene, found: Sequence[Dimension], wanted: Sequence[Row]) -> Iterator[Bundle]:
+def _gate(context: PlanContext, found: Sequence[Factor], wanted: Sequence[Row]) -> Iterator[CaseGroup]:
     """Rows of pairs. One that draws and one that draws from a seed go out twice: the copy shows what they are for."""
-    cases = [case for row in wanted for case in _row(scene, found, row)]
-    yield from (Bundle("rows", 0, (case,)) for case in cases)
+    cases = [case for row in wanted for case in _row(context, found, row)]
+    yield from (CaseGroup("rows", 0, (case,)) for case in cases)
     for kind, roles in (("seed", ("first", "second")), ("vary", ("draw", "draw"))):
-        able = [case for case in cases if kind in scene.kinds and _draws(scene, case.body, kind == "seed")]
+        able = [case for case in cases if kind in context.kinds and _draws(context, case.body, kind == "seed")]
         if able:
             # of draws, log probabilities tell whether chance had room
             case = next((one for one in able if one.body.get("logprobs")), able[0])
-            if kind == "vary" and scene.has("logprobs") and not case.body.get("logprobs"):
-                case = scene.case("row", {**case.body, "logprobs": 1})
-            yield Bundle("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
+            if kind == "vary" and context.has("logprobs") and not case.body.get("logprobs"):
+                case = context.case("row", {**case.body, "logprobs": 1})
+            yield CaseGroup("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
 
 
-def _draws(scene: Scene, body: Mapping[str, Any], seeded: bool) -> bool:
+def _draws(context: PlanContext, body: Mapping[str, Any], seeded: bool) -> bool:
     """Whether the texts of a request are drawn at random, from a seed or from none, and long enough to tell apart."""
-    asked = scene.asked(body)
-    free = asked.number("temperature", 1) >= 1 and asked.number("top_p", 1) == 1 and asked.integer("top_k", 99) != 1
-    several = (asked.max_tokens or 0) > 2
+    request = context.request(body)
+    free = (
+        request.number("temperature", 1) >= 1 and request.number("top_p", 1) == 1 and request.integer("top_k", 99) != 1
+    )
+    several = (request.max_tokens or 0) > 2
     return free and several and seeded == ("seed" in body) and not {"logit_bias", "response_format"} & body.keys()
 
 
 def _row(
-    scene: Scene,
-    found: Sequence[Dimension],
+    context: PlanContext,
+    found: Sequence[Factor],
     row: Row,
     twin: tuple[str, str] | None = None,
     patch: Mapping[str, Any] | None = None,
 ) -> Iterator[RequestCase]:
     groups = [part("twin", *twin)] if twin else []
-    if not scene.full:
+    if not context.full:
         # accepted, a row speaks for each of its values; refused, for none
         levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
-        groups += [membership for one in levels for membership in accepts(scene, one, "joint")]
-    plain = body_of(scene, found, row)
+        groups += [membership for one in levels for membership in accepts(context, one, "joint")]
+    plain = body_of(context, found, row)
     body = dressed(plain, patch or {})
-    if "force" in scene.kinds and _repeats_one_token(scene, body):
+    if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
-    if "json" in scene.kinds and "response_format" in body and not BENT & body.keys():
+    if "json" in context.kinds and "response_format" in body and not BENT & body.keys():
         groups.append(part("json", f"row {dumps(row)}", "probe"))
-    yield scene.case("row", body, *groups, note=DRAWN if body != plain else "")
+    yield context.case("row", body, *groups, note=DRAWN if body != plain else "")
 
 
-def _repeats_one_token(scene: Scene, body: Mapping[str, Any]) -> bool:
+def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
     """Whether a forced token has room to repeat itself, and nothing else shapes the text."""
-    several = (scene.asked(body).max_tokens or 0) > 2
+    several = (context.request(body).max_tokens or 0) > 2
     return body.get("logit_bias") == FORCED and several and not BENDS & body.keys()
 
 
-def _shown(scene: Scene, found: Sequence[Dimension]) -> list[Row]:
+def _shown(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
     """Rows that were answered; before any were sent, those that wave 0 surely holds, so that a plan stays the same."""
-    if scene.known.swept:
-        bodies = [x.case.body for x in scene.known.replies.values() if x.successful]
+    if context.known.swept:
+        bodies = [x.case.body for x in context.known.replies.values() if x.successful]
     else:
-        bodies = [case.body for bundle in singles(scene) for case in bundle.cases if bundle.rank <= 1]
+        bodies = [case.body for bundle in singles(context) for case in bundle.cases if bundle.rank <= 1]
     held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
 
-def _longer(scene: Scene, found: Sequence[Dimension], row: Row, place: int) -> Iterator[Bundle]:
+def _longer(context: PlanContext, found: Sequence[Factor], row: Row, place: int) -> Iterator[CaseGroup]:
     """A row and the same with a higher limit: what comes first must be the same, and end as a text that was cut."""
-    body = body_of(scene, found, row)
-    limit = scene.asked(body).max_tokens
-    if "prefix" in scene.kinds and limit is not None and 0 < limit < 2 * LONG:
+    body = body_of(context, found, row)
+    limit = context.request(body).max_tokens
+    if "prefix" in context.kinds and limit is not None and 0 < limit < 2 * LONG:
         both = (("short", body), ("long", {**body, "max_tokens": 2 * LONG}))
-        cases = [scene.case("row", one, part("prefix", f"row {place}", role)) for role, one in both]
-        yield Bundle("rows", 6, tuple(cases))
+        cases = [context.case("row", one, part("prefix", f"row {place}", role)) for role, one in both]
+        yield CaseGroup("rows", 6, tuple(cases))
 
 
-def _mute(found: Sequence[Dimension]) -> list[Banned]:
+def _mute(found: Sequence[Factor]) -> list[Banned]:
     """The levels at which nothing is generated."""
     return [
         ((place, level),)
@@ -156,20 +158,20 @@ def _mute(found: Sequence[Dimension]) -> list[Banned]:
     ]
 
 
-def _silent(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> Iterator[Row]:
+def _silent(context: PlanContext, found: Sequence[Factor], mute: Sequence[Banned]) -> Iterator[Row]:
     """Rows of all pairs with nothing generated."""
     for ((fixed, level),) in mute:
         free = [place for place in range(len(found)) if place != fixed]
-        for short in rows(scene, [found[place] for place in free], 2):
+        for short in rows(context, [found[place] for place in free], 2):
             row = (*short[:fixed], level, *short[fixed:])
-            if not scene.barred(body_of(scene, found, row)):
+            if not context.barred(body_of(context, found, row)):
                 yield row
 
 
-def _twins(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> Iterator[tuple[Row, Row]]:
+def _twins(context: PlanContext, found: Sequence[Factor], mute: Sequence[Banned]) -> Iterator[tuple[Row, Row]]:
     """Rows of all pairs at the base's temperature, each plain and with a stream that reports usage."""
     names = [one.name for one in found]
-    if "channel" not in names or not scene.greedy:
+    if "channel" not in names or not context.greedy:
         return
     channel, fixed = names.index("channel"), {names.index(name) for name in ("channel", "temperature") if name in names}
     labels = [one.label for one in found[channel].levels]
@@ -178,13 +180,13 @@ def _twins(scene: Scene, found: Sequence[Dimension], mute: Sequence[Banned]) -> 
         return
     free = [place for place in range(len(found)) if place not in fixed]
     silent = [((free.index(place), level),) for ((place, level),) in mute]
-    for number, short in enumerate(rows(scene, [found[place] for place in free], 2, (), silent)):
+    for number, short in enumerate(rows(context, [found[place] for place in free], 2, (), silent)):
         whole = [0] * len(found)
         for place, level in zip(free, short, strict=True):
             whole[place] = level
         streamed = list(whole)
         streamed[channel] = streams[-1] if number % 3 else streams[0]
-        if not any(scene.barred(body_of(scene, found, tuple(row))) for row in (whole, streamed)):
+        if not any(context.barred(body_of(context, found, tuple(row))) for row in (whole, streamed)):
             yield tuple(whole), tuple(streamed)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.model import RequestCase, Validity
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import LONG, MANY, PROMPT, Scene, part
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import LONG, MANY, PROMPT, PlanContext, part
 from conformance.plan.factors import SECOND, UNICODE, most_logprobs
 
 # Prompts that lead to different answers, and whose answers share few words.
@@ -21,17 +21,17 @@ FEW: Final = 2
 STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})
 
 
-def bursts(scene: Scene) -> Iterator[Bundle]:
+def bursts(context: PlanContext) -> Iterator[CaseGroup]:
     """Distinguishable prompts, first each by itself, then all at once, some of them streamed."""
-    if "burst" not in scene.kinds or not scene.greedy:
+    if "burst" not in context.kinds or not context.greedy:
         return
-    wanted = PROMPTS if scene.full else (PROMPT, UNICODE)
-    bodies = [scene.body({"prompt": prompt, **_way(scene, place)}) for place, prompt in enumerate(wanted)]
-    solo = [scene.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
-    burst = [scene.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
-    crowd = Bundle("learned", 1, tuple(burst))
-    if scene.known.reply(solo[-1].content) is None:
-        yield Bundle("values", 3, tuple(solo), then=crowd)
+    wanted = PROMPTS if context.full else (PROMPT, UNICODE)
+    bodies = [context.body({"prompt": prompt, **_way(context, place)}) for place, prompt in enumerate(wanted)]
+    solo = [context.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
+    burst = [context.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
+    crowd = CaseGroup("learned", 1, tuple(burst))
+    if context.known.reply(solo[-1].content) is None:
+        yield CaseGroup("values", 3, tuple(solo), then=crowd)
     else:
         yield crowd
 
@@ -42,65 +42,70 @@ def crowded(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], in
     return (*at_once, *(case for case in cases if case not in at_once)), len(at_once)
 
 
-def _way(scene: Scene, place: int) -> dict[str, Any]:
-    streams = scene.full and place % 2 and scene.has("stream") and not scene.known.spoils({"stream": True})
+def _way(context: PlanContext, place: int) -> dict[str, Any]:
+    streams = context.full and place % 2 and context.has("stream") and not context.known.spoils({"stream": True})
     return {"stream": True} if streams else {}
 
 
-def arms(scene: Scene) -> Iterator[Bundle]:
+def arms(context: PlanContext) -> Iterator[CaseGroup]:
     """Many replies at each end of a sampling parameter, where some requirement looks at its effect."""
-    for row in scene.contract.requirements:
+    for row in context.contract.requirements:
         name = str(row.params.get("parameter"))
-        if row.check in STATISTICS and scene.has(name) and scene.full:
-            yield from _both_arms(scene, name)
+        if row.check in STATISTICS and context.has(name) and context.full:
+            yield from _both_arms(context, name)
 
 
-def filters(scene: Scene) -> Iterator[Bundle]:
+def filters(context: PlanContext) -> Iterator[CaseGroup]:
     """One long reply for each sampling filter, with the alternatives that it should have ruled out."""
-    for row in scene.contract.requirements:
+    for row in context.contract.requirements:
         name = str(row.params.get("parameter"))
-        if row.check != "filter_bounds_the_choice" or not scene.has(name, "logprobs", "temperature"):
+        if row.check != "filter_bounds_the_choice" or not context.has(name, "logprobs", "temperature"):
             continue
-        value = scene.number(name, *((2, 3) if name == "top_k" else (0.5,)))
-        told: dict[str, Any] = {name: value, "temperature": 1, "max_tokens": 2 * LONG, "logprobs": most_logprobs(scene)}
-        body = scene.body(told, {"n": 2} if scene.has("n") else {})
-        if value is not None and not scene.barred(body) and scene.validity_of(body) is Validity.VALID:
-            yield Bundle("rows", 3, (scene.case("relation", body),))
+        value = context.number(name, *((2, 3) if name == "top_k" else (0.5,)))
+        told: dict[str, Any] = {
+            name: value,
+            "temperature": 1,
+            "max_tokens": 2 * LONG,
+            "logprobs": most_logprobs(context),
+        }
+        body = context.body(told, {"n": 2} if context.has("n") else {})
+        if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
+            yield CaseGroup("rows", 3, (context.case("relation", body),))
 
 
-def _both_arms(scene: Scene, name: str) -> Iterator[Bundle]:
-    ends = _ends(scene, name)
+def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
+    ends = _ends(context, name)
     if ends is None:
         return
     if name.endswith("_penalty"):
         # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
-        yield from _arms(scene, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
-        if scene.greedy:
-            yield from _arms(scene, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH)
+        yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
+        if context.greedy:
+            yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH)
     else:
-        few = {"temperature": scene.number("temperature", 1.5, 1), "max_tokens": FEW}
-        yield from _arms(scene, name, ends, name, few, REPLIES)
+        few = {"temperature": context.number("temperature", 1.5, 1), "max_tokens": FEW}
+        yield from _arms(context, name, ends, name, few, REPLIES)
 
 
 def _arms(
-    scene: Scene, key: str, ends: tuple[float, float], name: str, ground: Mapping[str, Any], replies: int
-) -> Iterator[Bundle]:
+    context: PlanContext, key: str, ends: tuple[float, float], name: str, ground: Mapping[str, Any], replies: int
+) -> Iterator[CaseGroup]:
     """So many replies at each end, several of them in one request where the contract has `n`."""
-    many = -(-replies // 2) if scene.has("n") and scene.standing({"n": replies}) is Validity.VALID else 1
+    many = -(-replies // 2) if context.has("n") and context.standing({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
         told = {**ground, name: value, **({"n": many} if many > 1 else {})}
         # the alternatives tell what a penalty had to overcome
-        body = scene.body(told, {"logprobs": most_logprobs(scene)} if scene.has("logprobs") else {})
-        if scene.barred(body) or scene.validity_of(body) is Validity.INVALID:
+        body = context.body(told, {"logprobs": most_logprobs(context)} if context.has("logprobs") else {})
+        if context.barred(body) or context.validity_of(body) is Validity.INVALID:
             return
         for number in range(-(-replies // many)):
-            cases.append(scene.case("relation", body, part("arms", key, role)))
+            cases.append(context.case("relation", body, part("arms", key, role)))
             copies.append(number)
-    yield Bundle("rows", 3, tuple(cases), tuple(copies))
+    yield CaseGroup("rows", 3, tuple(cases), tuple(copies))
 
 
-def _ends(scene: Scene, name: str) -> tuple[float, float] | None:
+def _ends(context: PlanContext, name: str) -> tuple[float, float] | None:
     """Values near both ends of a parameter that the contract surely allows."""
     wanted: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
         "temperature": ((0.01,), (2, 1.9, 1.5)),
@@ -110,7 +115,7 @@ def _ends(scene: Scene, name: str) -> tuple[float, float] | None:
         "repetition_penalty": ((1,), (1.9, 1.5)),
     }
     low, high = wanted.get(name, ((-2, -1.9), (2, 1.9)))
-    found = scene.number(name, *low), scene.number(name, *high)
+    found = context.number(name, *low), context.number(name, *high)
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 
 

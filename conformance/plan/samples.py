@@ -24,9 +24,9 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.model import Edge, Limit, Validity
 from conformance.model.json_text import MISSING, dumps
-from conformance.plan.case_group import Bundle
-from conformance.plan.context import Scene
-from conformance.plan.factors import Dimension, dimensions
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.context import PlanContext
+from conformance.plan.factors import Factor, factors
 from conformance.plan.row_requests import dressed, singly
 
 Body = dict[str, Any]
@@ -80,47 +80,47 @@ def _ids() -> SearchStrategy[list[int]]:
     )  # fmt: skip
 
 
-def draw(scene: Scene) -> tuple[Body, ...]:
+def draw(context: PlanContext) -> tuple[Body, ...]:
     """The drawn bodies of a plan, unique; in `full` patches too, which rows carry, and each parameter often enough."""
-    spec, own = (SPEC, OWN) if scene.full else (SPEC_GATE, OWN_GATE)
+    spec, own = (SPEC, OWN) if context.full else (SPEC_GATE, OWN_GATE)
     found: dict[bytes, Body] = {}
-    for body in (*_from_document(scene, spec), *_collect(_bodies(scene, ()), own, scene.seed)):
-        _keep(scene, found, body)
-    bare = singly(scene) if scene.full else []
-    patches = _collect(_patches(scene), len(bare), scene.seed) if bare else []
+    for body in (*_from_document(context, spec), *_collect(_bodies(context, ()), own, context.seed)):
+        _keep(context, found, body)
+    bare = singly(context) if context.full else []
+    patches = _collect(_patches(context), len(bare), context.seed) if bare else []
     rows = [whole for body, patch in zip(bare, patches, strict=False) if (whole := dressed(body, patch)) != body]
     counts = Counter(name for body in (*found.values(), *rows) for name in body)
-    for name in scene.contract.parameters if scene.full else ():
+    for name in context.contract.parameters if context.full else ():
         turn = 0
-        while scene.has(name) and counts[name] < LEAST and turn < 6:
+        while context.has(name) and counts[name] < LEAST and turn < 6:
             turn += 1
             wanted = LEAST - counts[name] + turn
-            for body in _collect(_bodies(scene, (name,)), wanted, scene.seed + turn):
-                counts.update(_keep(scene, found, body).keys())
-    missing = BODIES - len(rows) if scene.full else 0
-    for body in _collect(_bodies(scene, ()), missing * 2, scene.seed + BODIES) if missing > len(found) else ():
+            for body in _collect(_bodies(context, (name,)), wanted, context.seed + turn):
+                counts.update(_keep(context, found, body).keys())
+    missing = BODIES - len(rows) if context.full else 0
+    for body in _collect(_bodies(context, ()), missing * 2, context.seed + BODIES) if missing > len(found) else ():
         if len(found) < missing:
-            _keep(scene, found, body)
+            _keep(context, found, body)
     return (*found.values(), *patches)
 
 
-def _patches(scene: Scene) -> SearchStrategy[Body]:
+def _patches(context: PlanContext) -> SearchStrategy[Body]:
     """Values for rows, where any of their shape do as well: text that no server may turn down for itself."""
     sure = free_text().filter(lambda text: text.strip() and not _odd(text) and not any(one in text for one in SPECIAL))
     strategies = {"prompt": sure, "suffix": sure, "user": sure, "seed": st.integers(0, 2**31)}
-    return st.fixed_dictionaries({name: one for name, one in strategies.items() if scene.has(name)})
+    return st.fixed_dictionaries({name: one for name, one in strategies.items() if context.has(name)})
 
 
-def _keep(scene: Scene, found: dict[bytes, Body], body: Body) -> Body:
+def _keep(context: PlanContext, found: dict[bytes, Body], body: Body) -> Body:
     """Add a body unless it is there already or breaks the contract; members that do not go together are parted.
 
     What was added is returned: nothing where nothing was.
     """
-    for rule in scene.contract.combinations:
-        if rule.validity is Validity.INVALID and scene.clashes(body):
+    for rule in context.contract.combinations:
+        if rule.validity is Validity.INVALID and context.clashes(body):
             body = {name: value for name, value in body.items() if name not in rule.given}
     content = dumps(body).encode()
-    if content in found or scene.validity(content, body) is Validity.INVALID:
+    if content in found or context.validity(content, body) is Validity.INVALID:
         return {}
     found[content] = body
     return body
@@ -176,17 +176,17 @@ def _cache() -> Path:
     return home / "completions-conformance" / "hypothesis"
 
 
-def _bodies(scene: Scene, owed: Sequence[str]) -> SearchStrategy[Body]:
+def _bodies(context: PlanContext, owed: Sequence[str]) -> SearchStrategy[Body]:
     """Bodies with a few parameters each: free text where text is free, levels and ends of ranges elsewhere."""
-    members = {one.name: _members(scene, one) for one in dimensions(scene)}
-    prompt = members.pop("prompt", st.just({"prompt": scene.bare["prompt"]}))
+    members = {one.name: _members(context, one) for one in factors(context)}
+    prompt = members.pop("prompt", st.just({"prompt": context.bare["prompt"]}))
     if members.pop("max_tokens", None) is not None:
         prompt = st.tuples(prompt, st.integers(1, 4)).map(lambda both: {**both[0], "max_tokens": both[1]})
     owed = ["channel" if name in {"stream", "stream_options"} else name for name in owed]
 
     @st.composite
     def body(choose: st.DrawFn) -> Body:
-        whole: Body = {**scene.bare, **choose(prompt)}
+        whole: Body = {**context.bare, **choose(prompt)}
         some = choose(st.lists(st.sampled_from(sorted(members)), max_size=4, unique=True)) if members else []
         for name in dict.fromkeys((*some, *(one for one in owed if one in members))):
             whole.update(choose(members[name]))
@@ -195,7 +195,7 @@ def _bodies(scene: Scene, owed: Sequence[str]) -> SearchStrategy[Body]:
     return body()
 
 
-def _members(scene: Scene, one: Dimension) -> SearchStrategy[Body]:
+def _members(context: PlanContext, one: Factor) -> SearchStrategy[Body]:
     """The members that a dimension adds to a body."""
     text = free_text()
     match one.name:
@@ -217,14 +217,14 @@ def _members(scene: Scene, one: Dimension) -> SearchStrategy[Body]:
         case "logit_bias":
             strategy = st.dictionaries(st.integers(33, 250).map(str), st.integers(-5, 5), max_size=3)
         case _:
-            strategy = _from_levels(scene, one)
+            strategy = _from_levels(context, one)
     return strategy.map(lambda value: {one.name: value})
 
 
-def _from_levels(scene: Scene, one: Dimension) -> SearchStrategy[Any]:
+def _from_levels(context: PlanContext, one: Factor) -> SearchStrategy[Any]:
     values = [level.value for level in one.levels if level.value is not MISSING]
-    limit = scene.contract.limit(one.name)
-    types = scene.contract.parameters[one.name].types
+    limit = context.contract.limit(one.name)
+    types = context.contract.parameters[one.name].types
     if "number" in types and limit is not None and limit.low is not None and limit.high is not None:
         low, width = limit.low, limit.high - limit.low
         inside = st.integers(1, 999).map(lambda share: round(low + width * share / 1000, 4))
@@ -232,7 +232,7 @@ def _from_levels(scene: Scene, one: Dimension) -> SearchStrategy[Any]:
     return st.sampled_from(values)
 
 
-def _from_document(scene: Scene, count: int) -> Iterable[Body]:
+def _from_document(context: PlanContext, count: int) -> Iterable[Body]:
     """Positive draws from the document, projected: no security, closed, the model fixed, tokens few."""
     from schemathesis import GenerationMode, openapi
 
@@ -242,7 +242,7 @@ def _from_document(scene: Scene, count: int) -> Iterable[Body]:
         "paths": {
             "/": {
                 "post": {
-                    "requestBody": {"required": True, "content": {"application/json": {"schema": _projected(scene)}}},
+                    "requestBody": {"required": True, "content": {"application/json": {"schema": _projected(context)}}},
                     "responses": {"200": {"description": "A completion."}},
                 }
             }
@@ -252,13 +252,13 @@ def _from_document(scene: Scene, count: int) -> Iterable[Body]:
     drawn: SearchStrategy[Any] = operation.as_strategy(generation_mode=GenerationMode.POSITIVE).map(
         lambda case: case.body
     )
-    return [body for body in _collect(drawn, count, scene.seed) if isinstance(body, dict)]
+    return [body for body in _collect(drawn, count, context.seed) if isinstance(body, dict)]
 
 
-def _projected(scene: Scene) -> dict[str, Any]:
+def _projected(context: PlanContext) -> dict[str, Any]:
     """The request schema with ranges from the limits, and with small numbers where a number costs tokens."""
     small: dict[str, Any] = {
-        "model": {"const": scene.model},
+        "model": {"const": context.model},
         "prompt": {"type": "string", "minLength": 1, "maxLength": 40},
         "max_tokens": {"enum": [1, 2, 3]},
         "n": {"enum": [1, 2]},
@@ -268,11 +268,11 @@ def _projected(scene: Scene) -> dict[str, Any]:
         "stop": {"anyOf": [_SHORT, {"type": "array", "items": _SHORT, "minItems": 1, "maxItems": 4}]},
     }  # fmt: skip
     members: dict[str, Any] = {}
-    for name, parameter in scene.contract.parameters.items():
-        if scene.has(name):
-            given = scene.contract.examples.get(name)
+    for name, parameter in context.contract.parameters.items():
+        if context.has(name):
+            given = context.contract.examples.get(name)
             free = {"enum": list(given)} if given and "object" in parameter.types else dict(parameter.schema)
-            members[name] = small.get(name, _ranged(free, scene.contract.limit(name)))
+            members[name] = small.get(name, _ranged(free, context.contract.limit(name)))
     required = [name for name in ("model", "prompt", "max_tokens") if name in members]
     return {"type": "object", "properties": members, "required": required, "additionalProperties": False}
 
@@ -295,15 +295,15 @@ def _range(limit: Limit) -> dict[str, Any]:
     return found
 
 
-def samples(scene: Scene, drawn: Iterable[Mapping[str, Any]]) -> Iterator[Bundle]:
+def samples(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> Iterator[CaseGroup]:
     """The drawn bodies as cases. Text that a server may turn down for itself makes a request UNSPECIFIED."""
     for body in (one for one in drawn if "model" in one):
-        if not scene.without & body.keys() and not scene.barred(body):
+        if not context.without & body.keys() and not context.barred(body):
             content = dumps(body).encode()
-            validity = scene.validity(content, body)
+            validity = context.validity(content, body)
             if validity is Validity.VALID and _doubtful(body):
                 validity = Validity.UNSPECIFIED
-            yield Bundle("rows", 3, (scene.case("sample", body, validity=validity),))
+            yield CaseGroup("rows", 3, (context.case("sample", body, validity=validity),))
 
 
 def _doubtful(body: Mapping[str, Any]) -> bool:

@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from conformance.model import RequestCase
 from conformance.model.budget import Budget, Cost
-from conformance.plan.case_group import Bundle
-from conformance.plan.requirement_coverage import Serving
+from conformance.plan.case_group import CaseGroup
+from conformance.plan.requirement_coverage import RequirementCoverage
 
 NOTHING: Final = Budget(0, 0, 0)
 ALWAYS, FIRST, MIDDLE, LAST = 0, 2, 4, 99  # ranks: what goes before set cover, before SHOULD, before all else
 
 
 @dataclass
-class Purse:
+class RemainingBudget:
     """What is left to plan with; `spare` is what may be added for a MUST that has no room otherwise."""
 
     budget: Budget
@@ -59,27 +59,27 @@ class Purse:
 class Choice:
     """The bundles chosen so far, the requests they share, and what they cost."""
 
-    purse: Purse
-    serving: Serving
+    remaining: RemainingBudget
+    serving: RequirementCoverage
     defaults: Mapping[str, Any]
-    chosen: list[Bundle] = field(default_factory=list)
+    chosen: list[CaseGroup] = field(default_factory=list)
     prices: dict[str, Cost] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
 
-    def price(self, bundle: Bundle) -> tuple[int, Cost]:
+    def price(self, bundle: CaseGroup) -> tuple[int, Cost]:
         """What a bundle costs on top of what is chosen."""
         return self._sum({slot: case for slot, case in bundle.slots if slot not in self.taken})
 
-    def whole(self, bundles: Iterable[Bundle]) -> tuple[int, Cost]:
+    def whole(self, bundles: Iterable[CaseGroup]) -> tuple[int, Cost]:
         """What all of these cost together."""
         return self._sum({slot: case for bundle in bundles for slot, case in bundle.slots})
 
-    def take(self, bundle: Bundle) -> bool:
+    def take(self, bundle: CaseGroup) -> bool:
         """Choose a bundle if it can be paid for."""
         requests, spent = self.price(bundle)
-        if not self.purse.affords(requests, spent):
+        if not self.remaining.affords(requests, spent):
             return False
-        self.purse.pay(requests, spent)
+        self.remaining.pay(requests, spent)
         self.taken.update(slot for slot, _ in bundle.slots)
         self.chosen.append(bundle)
         return True
@@ -97,16 +97,16 @@ class Choice:
 
 
 def choose(
-    bundles: Sequence[Bundle],
-    purse: Purse,
-    serving: Serving,
+    bundles: Sequence[CaseGroup],
+    remaining: RemainingBudget,
+    serving: RequirementCoverage,
     shown: Collection[str],
     wanted: Collection[str],
     defaults: Mapping[str, Any],
-) -> list[Bundle]:
+) -> list[CaseGroup]:
     """The bundles to send, in their order. `shown` were served before, `wanted` are to be covered."""
-    choice = Choice(purse, serving, defaults)
-    if purse.affords(*choice.whole(bundles)):
+    choice = Choice(remaining, serving, defaults)
+    if remaining.affords(*choice.whole(bundles)):
         return [bundle for bundle in bundles if choice.take(bundle)]
     rest = dict(enumerate(bundles))
     _fill(rest, choice, ALWAYS)
@@ -115,20 +115,20 @@ def choose(
     for most in (MIDDLE, LAST):
         _cover(rest, choice, set(serving.all) - set(shown) - choice.served(), most)
     _fill(rest, choice, LAST)
-    purse.open_spare()
+    remaining.open_spare()
     _cover(rest, choice, set(wanted) - set(shown) - choice.served(), LAST)
     order = {id(bundle): place for place, bundle in enumerate(bundles)}
     return sorted(choice.chosen, key=lambda bundle: order[id(bundle)])
 
 
-def _fill(rest: dict[int, Bundle], choice: Choice, most: int) -> None:
+def _fill(rest: dict[int, CaseGroup], choice: Choice, most: int) -> None:
     """Take what is left in the order of its rank."""
     for place in sorted(rest, key=lambda one: (rest[one].rank, one)):
         if rest[place].rank <= most and choice.take(rest[place]):
             del rest[place]
 
 
-def _cover(rest: dict[int, Bundle], choice: Choice, owed: set[str], most: int) -> None:
+def _cover(rest: dict[int, CaseGroup], choice: Choice, owed: set[str], most: int) -> None:
     """Greedy set cover: at each step the bundle that covers most for its price, the first of those that do.
 
     After each, only those are weighed anew that share a request or a requirement with what was chosen.
@@ -153,7 +153,7 @@ def _cover(rest: dict[int, Bundle], choice: Choice, owed: set[str], most: int) -
             worth[place] = _worth(rest[place], covers[place], choice)
 
 
-def _worth(bundle: Bundle, found: Collection[str], choice: Choice) -> float:
+def _worth(bundle: CaseGroup, found: Collection[str], choice: Choice) -> float:
     """What a bundle covers for its price."""
     if not found:
         return 0.0
@@ -161,4 +161,4 @@ def _worth(bundle: Bundle, found: Collection[str], choice: Choice) -> float:
     return len(found) / (0.1 + requests + spent.completion / 200 + spent.prompt / 600)
 
 
-__all__: Final = ["NOTHING", "Choice", "Purse", "choose"]
+__all__: Final = ["NOTHING", "Choice", "RemainingBudget", "choose"]

@@ -20,7 +20,7 @@ from conformance.recording.json_forms import case_out, wave_in
 
 if TYPE_CHECKING:
     from conformance.config.settings import Settings
-    from conformance.contract.requirement_sets import Frozen
+    from conformance.contract.requirement_sets import RequirementSet
     from conformance.plan import Plan
 
 FORMAT: Final = "conformance-plan/1"
@@ -35,7 +35,7 @@ class LockError(ValueError):
 
 
 @dataclass(frozen=True)
-class Lock:
+class PlanLock:
     """A plan as it was fixed. `told` is the document; the rest are readings of it."""
 
     told: Mapping[str, Any]
@@ -108,8 +108,8 @@ def masked(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
 
 
 def make(
-    chosen: Settings, contract: Contract, plan: Plan, then: Frozen, nonce: str, origin: str, *, has_key: bool
-) -> Lock:
+    chosen: Settings, contract: Contract, plan: Plan, then: RequirementSet, nonce: str, origin: str, *, has_key: bool
+) -> PlanLock:
     """Fix a plan. `then` is the set of requirements that is to count."""
     from conformance.contract import home
     from conformance.plan import LEFT_OUT
@@ -119,7 +119,7 @@ def make(
 
     folder = home(contract.provider, chosen.specs)
     files = {f"{name}_sha256": digest((folder / f"{name}.yaml").read_bytes()) for name in ("openapi", "contract")}
-    return Lock(
+    return PlanLock(
         sealed(
             {
                 "format": FORMAT,
@@ -140,7 +140,7 @@ def make(
                     "name": chosen.target,
                     "base_url": chosen.base_url,
                     "path": contract.path,
-                    "model": plan.scene.model,
+                    "model": plan.context.model,
                     "headers": masked(chosen.headers),
                     "query": masked(chosen.query),
                     "has_key": has_key,
@@ -163,12 +163,12 @@ def wave_out(wave: Wave) -> dict[str, Any]:
     return {**told, "cases": [case_out(case) for case in wave.cases]}
 
 
-def set_hash(then: Frozen) -> str:
+def set_hash(then: RequirementSet) -> str:
     """The id of a set of requirements: the hash of its file."""
     return digest(str(then).encode("utf-8"))
 
 
-def read(path: Path) -> Lock:
+def read(path: Path) -> PlanLock:
     """A plan from its file, its hash proved; a LockError for anything else."""
     try:
         return parse(path.read_bytes(), str(path))
@@ -176,7 +176,7 @@ def read(path: Path) -> Lock:
         raise LockError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def parse(data: bytes, name: str = NAME) -> Lock:
+def parse(data: bytes, name: str = NAME) -> PlanLock:
     """A plan from its bytes."""
     try:
         told = json.loads(data)
@@ -191,4 +191,4 @@ def parse(data: bytes, name: str = NAME) -> Lock:
         raise LockError(f"{name} gives its hash as {own!s:.12}…, its content has {now:.12}…; it was changed")
     if not whole:
         raise LockError(f"{name} is not written as `conformance plan --lock` writes it; it was changed")
-    return Lock(told)
+    return PlanLock(told)

@@ -18,7 +18,7 @@ from conformance.reference.messages import Request
 
 if TYPE_CHECKING:
     from conformance.reference.core import Reference
-    from conformance.reference.generation_request import Wish
+    from conformance.reference.generation_request import GenerationParameters
 
 
 class Stage(Enum):
@@ -67,7 +67,7 @@ class Call:
     number: int
     body: Any = None
     usage: Any = None
-    wish: Wish = field(default=None)  # type: ignore[assignment]  # set before any stage that asks for it
+    params: GenerationParameters = field(default=None)  # type: ignore[assignment]  # set before any stage that asks for it
 
     @property
     def streamed(self) -> bool:

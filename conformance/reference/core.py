@@ -18,10 +18,10 @@ from conformance.reference import request_validation as gate
 from conformance.reference import responses as reply
 from conformance.reference.alterations import Alteration, Call, Memory, Stage
 from conformance.reference.generation import Order, Step, Written, score, written
-from conformance.reference.generation_request import Prompt, Wish, read
+from conformance.reference.generation_request import GenerationParameters, Prompt, read
 from conformance.reference.language_model import LanguageModel
 from conformance.reference.messages import Portion, Problem, Refusal, Request, Response
-from conformance.reference.options import Settings
+from conformance.reference.options import ReferenceOptions
 from conformance.reference.schema_instance import ENVELOPE, complaint, fill
 
 MOST_CANDIDATES: Final = 4096
@@ -42,7 +42,7 @@ class Reference:
     model: LanguageModel = field(default_factory=LanguageModel)
     changes: tuple[Alteration, ...] = ()
     models: tuple[str, ...] = ("reference",)
-    settings: Settings = field(default_factory=Settings)
+    settings: ReferenceOptions = field(default_factory=ReferenceOptions)
     entropy: int = 0
     now: Callable[[], float] = time.time
     memory: Memory = field(default_factory=Memory)
@@ -88,8 +88,8 @@ def _answer(call: Call) -> Response:
             refusal = gate.keeps(contract, call.body, lenient=provider.settings.lenient)
             if refusal is not None and provider.settings.invalid_status and refusal.status in {400, 422}:
                 refusal = _restated(contract, refusal, provider.settings.invalid_status)
-    call.wish = read(contract, call.body, provider.model, provider.models)
-    call.wish = call.bend(Stage.WISH, call.wish)
+    call.params = read(contract, call.body, provider.model, provider.models)
+    call.params = call.bend(Stage.WISH, call.params)
     refusal = call.bend(Stage.REFUSAL, refusal or _beyond(call))
     return _refuse(call, refusal) if refusal is not None else _complete(call)
 
@@ -101,16 +101,16 @@ def _restated(contract: Contract, refusal: Refusal, status: int) -> Refusal:
 
 def _beyond(call: Call) -> Refusal | None:
     """What a valid request can still ask in vain: a model that is not served, more tokens than the context holds."""
-    wish, provider = call.wish, call.reference
-    if wish.model not in provider.models:
+    params, provider = call.params, call.reference
+    if params.model not in provider.models:
         # Where errors are documented and none is a 404, an unknown model is one more bad request.
         status = 400 if "400" in provider.contract.errors and "404" not in provider.contract.errors else 404
-        return Refusal(status, (Problem(f"the model {wish.model!r} does not exist", "model", "model_not_found"),))
-    if len(wish.prompts) * wish.best_of > MOST_CANDIDATES:
+        return Refusal(status, (Problem(f"the model {params.model!r} does not exist", "model", "model_not_found"),))
+    if len(params.prompts) * params.best_of > MOST_CANDIDATES:
         return Refusal(400, (Problem(f"more than {MOST_CANDIDATES} candidates are asked for", "n", "too_many"),))
-    longest = max(len(prompt.tokens) for prompt in wish.prompts)
+    longest = max(len(prompt.tokens) for prompt in params.prompts)
     room = provider.model.context - longest
-    wanted = wish.max_tokens or 0
+    wanted = params.max_tokens or 0
     if room < 0 or (wanted > room and not _truncates(call)):
         told = (
             f"the context holds {provider.model.context} tokens; {longest} in the prompt and {wanted} to write are more"
@@ -122,7 +122,7 @@ def _beyond(call: Call) -> Refusal | None:
 
 def _truncates(call: Call) -> bool:
     """Whether a limit beyond the context is lowered to it: as the request says, or as the contract promises."""
-    behaviour = call.wish.overflow or call.reference.contract.says("context_overflow", "behaviour")
+    behaviour = call.params.overflow or call.reference.contract.says("context_overflow", "behaviour")
     return behaviour == "truncate"
 
 
@@ -144,22 +144,24 @@ def _json(value: Any) -> bytes:
 
 
 def _complete(call: Call) -> Response:
-    provider, wish, contract = call.reference, call.wish, call.reference.contract
+    provider, params, contract = call.reference, call.params, call.reference.contract
     candidates = list(_candidates(call))
     texts = call.bend(Stage.TEXTS, list(_texts(call, candidates)))
     every = [one for some in candidates for one in some]
     bos = provider.model.tokenizer.bos
-    usage = call.bend(Stage.USAGE, reply.usage(provider.shape, every, wish.prompts, wish, provider.settings, bos=bos))
+    usage = call.bend(
+        Stage.USAGE, reply.usage(provider.shape, every, params.prompts, params, provider.settings, bos=bos)
+    )
     call.usage = usage
     frame = reply.Frame(
         identity=f"cmpl-{provider.entropy:04x}{call.number:012x}",
         created=int(provider.now()),
-        model=provider.settings.alias or wish.model,
+        model=provider.settings.alias or params.model,
         shape=provider.shape,
         settings=provider.settings,
-        wish=wish,
+        params=params,
     )
-    if not wish.stream:
+    if not params.stream:
         (document,) = call.bend(Stage.REPLY, [reply.plain(frame, texts, usage)])
         return Response(200, (("content-type", "application/json"), *_common(call)), (Portion(_json(document)),))
     chunks = call.bend(Stage.REPLY, _with_usage(call, frame, reply.chunks(frame, texts), usage))
@@ -173,7 +175,7 @@ def _with_usage(
     call: Call, frame: reply.Frame, chunks: list[dict[str, Any]], usage: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     """The chunks with usage where the contract puts it; in a chunk of its own, where it says nothing."""
-    contract, asked = call.reference.contract, call.wish.include_usage
+    contract, asked = call.reference.contract, call.params.include_usage
     last = contract.binding("usage_is_in_last_chunk")
     placement = contract.says("usage_chunk_is_sent", "placement", "last-chunk" if last else "own-chunk")
     unasked = contract.says("usage_chunk_is_sent", "unasked", False) or (last and last.params.get("unasked", False))
@@ -187,63 +189,65 @@ def _with_usage(
 
 
 def _texts(call: Call, found: Sequence[Sequence[Written]]) -> Iterator[reply.Text]:
-    wish, contract = call.wish, call.reference.contract
+    params, contract = call.params, call.reference.contract
     length = contract.says("length_means_the_limit", "reason", "length")
     stop = contract.says("stop_finishes_with_stop", "reason", "stop")
-    for place, (prompt, candidates) in enumerate(zip(wish.prompts, found, strict=True)):
+    for place, (prompt, candidates) in enumerate(zip(params.prompts, found, strict=True)):
         echoed = _echoed(call, prompt)
-        best = sorted(candidates, key=lambda one: -one.likelihood) if wish.best_of > wish.n else candidates
-        for number, one in enumerate(best[: wish.n]):
-            yield reply.Text(place * wish.n + number, prompt, echoed, one, stop if one.stopped else length)
+        best = sorted(candidates, key=lambda one: -one.likelihood) if params.best_of > params.n else candidates
+        for number, one in enumerate(best[: params.n]):
+            yield reply.Text(place * params.n + number, prompt, echoed, one, stop if one.stopped else length)
 
 
 def _echoed(call: Call, prompt: Prompt) -> tuple[Step, ...]:
-    if not call.wish.echo:
+    if not call.params.echo:
         return ()
-    wanted = call.wish.logprobs
+    wanted = call.params.logprobs
     more = call.reference.settings.one_more_alternative
     return score(call.reference.model, prompt.tokens, None if wanted is None else wanted + more)
 
 
 def _candidates(call: Call) -> Iterator[list[Written]]:
     """All that is written, prompt by prompt; what is greedy is written once, for it would come out the same."""
-    provider, wish = call.reference, call.wish
-    greedy = wish.sampling.temperature == 0 or wish.sampling.top_k == 1
-    for prompt in wish.prompts:
+    provider, params = call.reference, call.params
+    greedy = params.sampling.temperature == 0 or params.sampling.top_k == 1
+    for prompt in params.prompts:
         order = _order(call, prompt)
         if greedy and provider.settings.greedy_varies and order.script is None:
             order = replace(order, rounding=Random(f"rounding {provider.entropy} {call.number}"))  # noqa: S311
         if greedy or order.script is not None:
-            yield [written(provider.model, order, 0)] * wish.best_of
+            yield [written(provider.model, order, 0)] * params.best_of
             continue
-        yield [written(provider.model, order, _dice(call, place)) for place in range(wish.best_of)]
+        yield [written(provider.model, order, _dice(call, place)) for place in range(params.best_of)]
 
 
 def _dice(call: Call, place: int) -> str:
-    told = f"seed {call.wish.seed}" if call.wish.seed is not None else f"call {call.reference.entropy} {call.number}"
+    told = (
+        f"seed {call.params.seed}" if call.params.seed is not None else f"call {call.reference.entropy} {call.number}"
+    )
     return f"{told} {place}"
 
 
 def _order(call: Call, prompt: Prompt) -> Order:
-    provider, wish = call.reference, call.wish
+    provider, params = call.reference, call.params
     room = max(provider.model.context - len(prompt.tokens), 0)
-    unlimited = wish.max_tokens is None
+    unlimited = params.max_tokens is None
     return Order(
         prompt=prompt.tokens,
-        limit=min(room, UNLIMITED if wish.max_tokens is None else wish.max_tokens),
-        sampling=wish.sampling,
+        limit=min(room, UNLIMITED if params.max_tokens is None else params.max_tokens),
+        sampling=params.sampling,
         roped=unlimited,
-        stops=wish.stops,
-        keep_stop=wish.keep_stop,
-        suffix=wish.suffix,
-        script=_script(provider, wish),
-        alternatives=None if wish.logprobs is None else wish.logprobs + provider.settings.one_more_alternative,
+        stops=params.stops,
+        keep_stop=params.keep_stop,
+        suffix=params.suffix,
+        script=_script(provider, params),
+        alternatives=None if params.logprobs is None else params.logprobs + provider.settings.one_more_alternative,
     )
 
 
-def _script(provider: Reference, wish: Wish) -> tuple[int, ...] | None:
+def _script(provider: Reference, params: GenerationParameters) -> tuple[int, ...] | None:
     """The tokens that a JSON format dictates; None where the text is free."""
-    output = wish.output or {}
+    output = params.output or {}
     told = output.get("json_schema")
     schema = output.get("schema") or (told.get("schema") if isinstance(told, Mapping) else None)
     if output.get("type") not in ("json_object", "json_schema"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.model import Contract
 from conformance.model.json_text import MISSING
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 from conformance.reference.language_model import LanguageModel
 from conformance.reference.sampling import Sampling
 from conformance.reference.tokenizer import EOS, SIZE, spell
@@ -27,7 +27,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GenerationParameters:
     """What is wanted, every default filled in; what the contract does not document is not here."""
 
     model: str
@@ -49,14 +49,14 @@ class Wish:
     tier: Any = None
 
 
-def documented(contract: Contract, body: Any) -> Asked:
+def documented(contract: Contract, body: Any) -> RequestView:
     """The members that the contract names, under its defaults; the rest might as well not be there."""
     told = body if isinstance(body, Mapping) else {}
     kept = {name: value for name, value in told.items() if name in contract.parameters}
-    return Asked(kept, contract.defaults)
+    return RequestView(kept, contract.defaults)
 
 
-def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str, ...]) -> Wish:
+def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str, ...]) -> GenerationParameters:
     """The wish that a body expresses."""
     asked = documented(contract, body)
     n = min(max(_whole(asked, "n", 1), 1), MOST)
@@ -64,7 +64,7 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
     logprobs = asked.get("logprobs")
     seed = asked.get("seed")
     output = asked.get("response_format")
-    return Wish(
+    return GenerationParameters(
         model=_model(asked, served),
         prompts=_prompts(asked, model),
         max_tokens=max(_whole(asked, "max_tokens", 0), 0) if _is_number(limit) else None,
@@ -85,7 +85,7 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
     )
 
 
-def _model(asked: Asked, served: tuple[str, ...]) -> str:
+def _model(asked: RequestView, served: tuple[str, ...]) -> str:
     """The model that is named, or the first of the fallbacks that is served, or the first that is served at all."""
     fallbacks = asked.get("models")
     named = [asked.get("model"), *(fallbacks if isinstance(fallbacks, list) else ())]
@@ -93,7 +93,7 @@ def _model(asked: Asked, served: tuple[str, ...]) -> str:
     return known[0] if known else next((name for name in named if isinstance(name, str)), served[0])
 
 
-def _sampling(asked: Asked) -> Sampling:
+def _sampling(asked: RequestView) -> Sampling:
     bias = asked.get("logit_bias")
     pairs = bias.items() if isinstance(bias, Mapping) else ()
     return Sampling(
@@ -110,7 +110,7 @@ def _sampling(asked: Asked) -> Sampling:
     )
 
 
-def _prompts(asked: Asked, model: LanguageModel) -> tuple[Prompt, ...]:
+def _prompts(asked: RequestView, model: LanguageModel) -> tuple[Prompt, ...]:
     given = asked.raw("prompt")
     if given is None or given is MISSING:
         return (Prompt("", (EOS,)),)  # the beginning of a new document
@@ -146,11 +146,11 @@ def _near(value: float, far: float = FAR) -> float:
     return max(-far, min(far, value))
 
 
-def _real(asked: Asked, name: str, otherwise: float) -> float:
+def _real(asked: RequestView, name: str, otherwise: float) -> float:
     value = asked.get(name)
     return float(_near(value)) if _is_number(value) else otherwise
 
 
-def _whole(asked: Asked, name: str, otherwise: int) -> int:
+def _whole(asked: RequestView, name: str, otherwise: int) -> int:
     value = asked.get(name)
     return int(_near(value, 2.0**62)) if _is_number(value) else otherwise

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReferenceOptions:
     """The legal freedoms of a reply. Nothing here breaks a promise of any contract."""
 
     offsets_from_zero: bool = False  # text_offset counts from the text, not from the prompt before it

@@ -10,8 +10,8 @@ from typing import Any
 from conformance.contract.validity import allows_null, branches
 from conformance.model import Contract
 from conformance.reference.generation import Step, Written
-from conformance.reference.generation_request import Prompt, Wish
-from conformance.reference.options import Settings
+from conformance.reference.generation_request import GenerationParameters, Prompt
+from conformance.reference.options import ReferenceOptions
 from conformance.reference.schema_instance import fill
 from conformance.reference.tokenizer import label
 
@@ -98,11 +98,11 @@ class Frame:
     created: int
     model: str
     shape: Shape
-    settings: Settings
-    wish: Wish
+    settings: ReferenceOptions
+    params: GenerationParameters
 
     def document(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        tier = {"service_tier": self.shape.tier(self.wish.tier)}
+        tier = {"service_tier": self.shape.tier(self.params.tier)}
         return {
             "id": self.identity,
             "object": self.shape.object,
@@ -119,11 +119,11 @@ class Frame:
         choice = {
             "text": shown,
             "index": text.index,
-            "logprobs": None if self.wish.logprobs is None else self.logprobs(steps, offset),
+            "logprobs": None if self.params.logprobs is None else self.logprobs(steps, offset),
             "finish_reason": finish,
             **self.shape.choice_extras,
         }
-        if self.wish.logprobs is None:
+        if self.params.logprobs is None:
             absent = self.settings.unasked_logprobs == "absent" and not self.shape.logprobs_are_required
             if absent or not self.shape.logprobs_are_known:
                 del choice["logprobs"]
@@ -158,16 +158,23 @@ class Frame:
         if step.top is None:
             return None if self._first is None else {name: self._first}
         found = {name if one == step.text else one: value for one, value in step.top}
-        if self.settings.one_more_alternative and len(found) > (self.wish.logprobs or 0) + 1:
+        if self.settings.one_more_alternative and len(found) > (self.params.logprobs or 0) + 1:
             found.pop(next(one for one in reversed(found) if one != name))
         return found
 
 
-def usage(shape: Shape, texts_of: Sequence[Written], prompts: Sequence[Prompt], wish: Wish, settings: Settings,
-          *, bos: bool) -> dict[str, Any]:  # fmt: skip
+def usage(
+    shape: Shape,
+    texts_of: Sequence[Written],
+    prompts: Sequence[Prompt],
+    params: GenerationParameters,
+    settings: ReferenceOptions,
+    *,
+    bos: bool,
+) -> dict[str, Any]:
     """What the reply cost: each prompt once, and every candidate that was written for it."""
     asked = sum(max(len(prompt.tokens), 1) + (bos and prompt.given_as_tokens) for prompt in prompts)
-    most = wish.max_tokens or 0
+    most = params.max_tokens or 0
     spoken = sum(
         min(one.spoken + 1, max(most, one.spoken)) if one.stopped and settings.counts_the_end else one.spoken
         for one in texts_of
@@ -190,7 +197,7 @@ def plain(frame: Frame, texts: Sequence[Text], usage: Mapping[str, Any] | None) 
 
 
 def _shown(frame: Frame, text: Text) -> str:
-    return (text.prompt.text if frame.wish.echo else "") + text.written.text
+    return (text.prompt.text if frame.params.echo else "") + text.written.text
 
 
 def _start(frame: Frame, text: Text) -> int:
@@ -214,10 +221,10 @@ def _parts(frame: Frame, text: Text) -> Iterator[dict[str, Any]]:
     alone = settings.finish_alone or settings.finish_together or text.written.stopped
     if settings.opening_chunk:
         yield frame.choice(text, "", (), place, None)
-    batches = [text.echoed or ()] if frame.wish.echo else []
+    batches = [text.echoed or ()] if frame.params.echo else []
     batches += _batches(text.written.steps, settings.tokens_per_chunk)
     for number, batch in enumerate(batches):
-        shown = text.prompt.text if frame.wish.echo and number == 0 else "".join([step.text for step in batch])
+        shown = text.prompt.text if frame.params.echo and number == 0 else "".join([step.text for step in batch])
         final = number == len(batches) - 1 and not alone
         yield frame.choice(text, shown, batch, place, text.finish if final else None)
         place += len(shown)

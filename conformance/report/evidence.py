@@ -19,7 +19,7 @@ MOST_COMPANIONS: Final = 3
 
 
 @dataclass(frozen=True)
-class Traffic:
+class CitedTraffic:
     """The exchanges of a run by case, and by the groups that they are judged in."""
 
     exchanges: Mapping[str, Exchange]
@@ -49,13 +49,13 @@ class Traffic:
         return list(dict.fromkeys(found))[:MOST_COMPANIONS]
 
 
-def with_companions(rows: Sequence[Row], traffic: Traffic) -> list[Row]:
+def with_companions(rows: Sequence[Row], traffic: CitedTraffic) -> list[Row]:
     """The rows with no more occurrences than one page can hold, each with what it was compared with."""
     most = max(MOST_OCCURRENCES // max(sum(bool(row["evidence"]) for row in rows), 1), 2)
     return [{**row, "evidence": list(_told(row, traffic, most))} if row["evidence"] else row for row in rows]
 
 
-def _told(row: Row, traffic: Traffic, most: int) -> Iterator[dict[str, Any]]:
+def _told(row: Row, traffic: CitedTraffic, most: int) -> Iterator[dict[str, Any]]:
     """Occurrences; `again` where the same was said before, so that it need not be said twice."""
     said: set[str] = set()
     for one in row["evidence"][:most]:

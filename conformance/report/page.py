@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
-from conformance.report.evidence import Traffic, citations, with_companions
+from conformance.report.evidence import CitedTraffic, citations, with_companions
 from conformance.report.replay_commands import again
 from conformance.report.results import address
 from conformance.report.source_map import event_of
@@ -108,7 +108,7 @@ def asset(name: str) -> Markup:
 
 def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> Markup:
     """The report as one element, for a page of its own or for pytest-html's."""
-    traffic = Traffic({x.case.id: x for x in exchanges})
+    traffic = CitedTraffic({x.case.id: x for x in exchanges})
     rows = with_companions(sorted(results["requirements"], key=urgency), traffic)
     cited = citations(rows)
     shown = _transcripts(cited, traffic.exchanges, results)

@@ -7,9 +7,9 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from conformance.judge.catalogue import Terms, load
+from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.fixtures import plain, stream
-from conformance.model import Contract, Credential, Held, Level, RequestCase, Requirement, Violation
+from conformance.model import Contract, Credential, Level, RequestCase, Requirement, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -44,10 +44,10 @@ def exhibits(contract: Contract, row: Requirement) -> tuple[Exhibit, Exhibit | N
 
 def _first(contract: Contract, row: Requirement, found: Iterable[Subject], *, breaks: bool) -> Exhibit | None:
     """The first that the check judges so."""
-    terms, function = Terms(contract, row.params), load()[row.check].function
+    terms, function = CheckContext(contract, row.params), load()[row.check].function
     for one in found:
         kinds = {type(finding) for finding in function(one, terms)}
-        if (Violation in kinds) if breaks else (Held in kinds and Violation not in kinds):
+        if (Violation in kinds) if breaks else (Satisfied in kinds and Violation not in kinds):
             return Exhibit(one, own=True)
     return None
 
@@ -155,7 +155,7 @@ def _status(row: Requirement) -> int:
 def _reply(row: Requirement, asked: dict[str, Any], document: Any) -> Exchange:
     if row.params.get("channel") == "error":
         return plain(document, {"model": MODEL, **asked}, status=_status(row))
-    return stream(document, asked=asked) if row.params.get("channel") == "chunk" else plain(document, asked)
+    return stream(document, request=asked) if row.params.get("channel") == "chunk" else plain(document, asked)
 
 
 def _with(contract: Contract, row: Requirement, document: Any) -> Any:

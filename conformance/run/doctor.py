@@ -17,7 +17,7 @@ from conformance.model.budget import Account, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.run.preflight import obstacle
-from conformance.send import Patience, Sender, Target
+from conformance.send import Sender, Target, TimeoutPolicy
 
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 CLOCK_MAY_DIFFER: Final = 60.0
@@ -41,7 +41,7 @@ class Symptom:
     seen: str
 
 
-async def examine(target: Target, contract: Contract, model: str, patience: Patience) -> AsyncIterator[Symptom]:
+async def examine(target: Target, contract: Contract, model: str, patience: TimeoutPolicy) -> AsyncIterator[Symptom]:
     """Look at everything in turn; three small requests at most, and none after one that shows no API."""
     for symptom in _surroundings(target):
         yield symptom

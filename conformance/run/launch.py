@@ -17,9 +17,9 @@ from conformance.model import Contract
 from conformance.model.budget import planned_as
 
 if TYPE_CHECKING:
-    from conformance.recording.plan_lock import Lock
+    from conformance.recording.plan_lock import PlanLock
     from conformance.run import Run
-    from conformance.send import Patience, Target, Watcher
+    from conformance.send import Target, TimeoutPolicy, Watcher
 
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
@@ -30,7 +30,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
     from conformance import plan as planning
     from conformance.recording import RecordingError
     from conformance.run import ResumeError, run
-    from conformance.send import Pace
+    from conformance.send import RateLimits
     from conformance.send.sender import UNWATCHED
 
     contract = check(settings)
@@ -61,7 +61,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
                 budget=settings.budget,
                 claims=settings.claims,
                 patience=patience(settings),
-                pace=Pace(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
+                pace=RateLimits(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recorded(settings),
                 resume=settings.resume,
                 select=kept,
@@ -126,7 +126,7 @@ def waived(settings: Settings) -> tuple[waivers.Waiver, ...]:
     return waivers.read(settings.waivers) if settings.waivers else ()
 
 
-def _fixed(settings: Settings, contract: Contract) -> Lock | None:
+def _fixed(settings: Settings, contract: Contract) -> PlanLock | None:
     """The plan that was made beforehand, proved to be still what it was, and a copy of it beside the recording."""
     if settings.plan is None:
         return None
@@ -174,8 +174,8 @@ def recorded(settings: Settings) -> Path:
     return settings.folder / RECORDING
 
 
-def patience(settings: Settings) -> Patience:
+def patience(settings: Settings) -> TimeoutPolicy:
     """The time-outs that follow from the one that is set."""
-    from conformance.send import Patience
+    from conformance.send import TimeoutPolicy
 
-    return Patience(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout))
+    return TimeoutPolicy(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout))

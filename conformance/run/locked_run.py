@@ -11,7 +11,7 @@ from conformance.config.settings import Settings, SettingsError
 from conformance.contract import requirement_sets as frozen
 from conformance.recording import plan_lock as locks
 from conformance.recording.build import build
-from conformance.recording.plan_lock import Lock, LockError
+from conformance.recording.plan_lock import LockError, PlanLock
 
 if TYPE_CHECKING:
     from conformance.model import Contract
@@ -39,7 +39,7 @@ def options(path: Path, provider: str, given: Mapping[str, Any]) -> dict[str, An
     return fixed
 
 
-def _fixed(plan: Lock, provider: str) -> dict[str, Any]:
+def _fixed(plan: PlanLock, provider: str) -> dict[str, Any]:
     told, target, ceilings = plan.told, plan.told["target"], plan.told["ceilings"]
     return {
         "profile": told["profile"],
@@ -57,7 +57,7 @@ def _fixed(plan: Lock, provider: str) -> dict[str, Any]:
     }
 
 
-def opened(path: Path) -> Lock:
+def opened(path: Path) -> PlanLock:
     """A plan from its file; a SettingsError where it is none."""
     try:
         return locks.read(path)
@@ -65,7 +65,7 @@ def opened(path: Path) -> Lock:
         raise SettingsError(str(error)) from None
 
 
-def check(plan: Lock, contract: Contract, chosen: Settings, *, has_key: bool) -> None:
+def check(plan: PlanLock, contract: Contract, chosen: Settings, *, has_key: bool) -> None:
     """Refuse to run under a plan that is not what would be planned now, of the same drawn bodies."""
     from conformance.run import replan as redraw
 
@@ -94,7 +94,7 @@ def check(plan: Lock, contract: Contract, chosen: Settings, *, has_key: bool) ->
         raise SettingsError(f"{path} is not what is planned here, with these versions of libraries; {again}")
 
 
-def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: bool, has_key: bool) -> Lock:
+def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: bool, has_key: bool) -> PlanLock:
     """A plan for a run with these settings. Without a seed of one's own, the seed follows from the nonce."""
     from dataclasses import replace
 

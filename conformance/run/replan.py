@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from conformance import plan as planning
-from conformance.certificate.reasons import Fault
+from conformance.certificate.reasons import Rejection
 from conformance.model import Contract, RequestCase, Wave
 from conformance.model.budget import planned_as
 from conformance.model.exchange import Exchange
 from conformance.recording import Recording
-from conformance.recording.plan_lock import Lock
+from conformance.recording.plan_lock import PlanLock
 
 
-def _inputs(lock: Lock) -> dict[str, Any]:
+def _inputs(lock: PlanLock) -> dict[str, Any]:
     """What a plan follows from, besides the contract and the replies."""
     told = lock.told
     return {
@@ -31,12 +31,12 @@ def _inputs(lock: Lock) -> dict[str, Any]:
     }
 
 
-def agrees(lock: Lock, contract: Contract) -> bool:
+def agrees(lock: PlanLock, contract: Contract) -> bool:
     """Whether this installation plans what the plan holds: other versions of libraries may not."""
     return planning.plan(contract, **_inputs(lock)).waves == lock.waves
 
 
-def departures(recording: Recording, lock: Lock, contract: Contract) -> Iterator[Fault]:
+def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iterator[Rejection]:
     """Where a recording departs from its plan; the first place is enough."""
     plan = planning.waves(contract, **_inputs(lock))
     landed = {x.case.id: x for x in recording.exchanges}
@@ -48,11 +48,13 @@ def departures(recording: Recording, lock: Lock, contract: Contract) -> Iterator
         except StopIteration:
             break
         if not sent:
-            yield Fault("PLAN_DEPARTED", f"the wave {asked.name!r} of {len(asked.cases)} requests was never planned")
+            yield Rejection(
+                "PLAN_DEPARTED", f"the wave {asked.name!r} of {len(asked.cases)} requests was never planned"
+            )
             return
         found = sent.pop(0)
         if found != asked:
-            yield Fault("PLAN_DEPARTED", _told(found, asked))
+            yield Rejection("PLAN_DEPARTED", _told(found, asked))
             return
         replies = tuple(landed[case.id] for case in found.cases if case.id in landed)
     yield from _adapted(recording.waves[: len(recording.waves) - len(sent)], lock)
@@ -72,37 +74,37 @@ def _told(found: Wave, asked: Wave) -> str:
     return f"the requests of the wave {found.name!r} stand in another order than the plan's"
 
 
-def _adapted(waves: Sequence[Wave], lock: Lock) -> Iterator[Fault]:
+def _adapted(waves: Sequence[Wave], lock: PlanLock) -> Iterator[Rejection]:
     """What replies led to stays within what the plan allows."""
     fixed, limits = {case.id for wave in lock.waves for case in wave.cases}, lock.told["adaptive"]
     strange = next((wave.name for wave in waves if wave.name not in limits["waves"]), "")
     if strange:
-        yield Fault("PLAN_DEPARTED", f"there is a wave {strange!r}; the plan allows {', '.join(limits['waves'])}")
+        yield Rejection("PLAN_DEPARTED", f"there is a wave {strange!r}; the plan allows {', '.join(limits['waves'])}")
     new = sum(case.id not in fixed for wave in waves for case in wave.cases)
     if new > limits["most"]:
-        yield Fault("PLAN_DEPARTED", f"{new} requests follow from replies; the plan allows {limits['most']}")
+        yield Rejection("PLAN_DEPARTED", f"{new} requests follow from replies; the plan allows {limits['most']}")
 
 
-def _repeats(recording: Recording, rest: Sequence[Wave], lock: Lock) -> Iterator[Fault]:
+def _repeats(recording: Recording, rest: Sequence[Wave], lock: PlanLock) -> Iterator[Rejection]:
     """After the plan, only requests that were sent before, a bounded number of times."""
     originals = {case.id: case for case in recording.planned if not case.repeats}
     limits = lock.told["repeats"]
     copies = [case for wave in rest for case in wave.cases]
     for case in copies:
         if case.repeats not in originals or not _same(case, originals[case.repeats]):
-            yield Fault("PLAN_DEPARTED", f"{case.id} was sent, is not in the plan, and repeats nothing that is")
+            yield Rejection("PLAN_DEPARTED", f"{case.id} was sent, is not in the plan, and repeats nothing that is")
             return
     often = Counter(case.repeats for case in copies)
     if len(copies) > limits["most"] or any(count >= limits["copies"] for count in often.values()):
         told = f"{len(copies)} requests were repeated, one {max(often.values())} times"
-        yield Fault("PLAN_DEPARTED", f"{told}; the plan allows {limits['most']}, each {limits['copies'] - 1} times")
+        yield Rejection("PLAN_DEPARTED", f"{told}; the plan allows {limits['most']}, each {limits['copies'] - 1} times")
 
 
 def _same(copy: RequestCase, original: RequestCase) -> bool:
     return copy == replace(original, id=copy.id, repeats=original.id, groups=())
 
 
-def _ceilings(recording: Recording, lock: Lock) -> Iterator[Fault]:
+def _ceilings(recording: Recording, lock: PlanLock) -> Iterator[Rejection]:
     attempts, most = sum(map(len, recording.attempts.values())), lock.budget.requests
     if most is not None and attempts > most:
-        yield Fault("PLAN_DEPARTED", f"{attempts} attempts were made; the plan allows {most}")
+        yield Rejection("PLAN_DEPARTED", f"{attempts} attempts were made; the plan allows {most}")

@@ -28,7 +28,7 @@ from conformance.run.confirm import MOST_CASES, repeats
 from conformance.run.preflight import first, obstacle
 from conformance.run.reproducer import SHRINK, smallest, traffic
 from conformance.run.result import Endpoint, Run, totals
-from conformance.send import Pace, Patience, Sender, Target, Watcher
+from conformance.send import RateLimits, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.sender import PATIENT, STEADY, UNWATCHED
 
 Plan: TypeAlias = Generator[Wave, tuple[Exchange, ...], None]
@@ -53,8 +53,8 @@ def run(
     seed: int = 0,
     budget: Budget = UNLIMITED,
     claims: tuple[str, ...] = (),
-    patience: Patience = PATIENT,
-    pace: Pace = STEADY,
+    patience: TimeoutPolicy = PATIENT,
+    pace: RateLimits = STEADY,
     record: Path | None = None,
     resume: bool = False,
     select: Collection[str] | None = None,
@@ -82,7 +82,7 @@ def run(
     known = read(record) if resume and record is not None and record.exists() else None
     with _recorder(record, known, {**header, "started_at": started_at}) as recorder:
         account = Account(budget)
-        trip = _Trip(contract, target, plan, recorder, watcher, known, account, select)
+        trip = _RunState(contract, target, plan, recorder, watcher, known, account, select)
         try:
             asyncio.run(trip.make(patience, pace, seed, shrink=shrink))
         except KeyboardInterrupt:  # it came when nothing was awaited any more, or a second time
@@ -136,7 +136,7 @@ def _same_but_for_its_port(there: Any, now: Mapping[str, Any]) -> bool:
 
 
 @dataclass
-class _Trip:
+class _RunState:
     """What has been planned and what has come back so far; it outlives the event loop, however that ends."""
 
     contract: Contract
@@ -155,7 +155,7 @@ class _Trip:
     in_doubt: str = ""
     judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
-    async def make(self, patience: Patience, pace: Pace, seed: int, *, shrink: bool) -> None:
+    async def make(self, patience: TimeoutPolicy, pace: RateLimits, seed: int, *, shrink: bool) -> None:
         """The whole conversation: the plan's waves, what verdicts are in doubt about, and what fails made smaller."""
         self._recall()
         defaults = self.contract.defaults

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from conformance.model import BROKEN, Contract, Outcome, RequestCase, Requirement, Validity, Verdict, Wave
 from conformance.model.exchange import Exchange
-from conformance.plan.context import Scene, identity
+from conformance.plan.context import PlanContext, identity
 from conformance.run.reproducer import SHRINK, SIMPLEST, blamed, controls, fits, probed, shows, shrinkable, slow
 
 PER_FAILURE: Final = 12
@@ -27,7 +27,7 @@ Body = dict[str, Any]
 class Search:
     """The way down from one failing request. `kept` are members that must not go, `fixed` those that stay the same."""
 
-    scene: Scene
+    scene: PlanContext
     requirement: Requirement
     smallest: RequestCase
     kept: frozenset[str] = frozenset()
@@ -105,13 +105,13 @@ def _searches(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequen
     """One search for each failure that can be shrunk, the gravest first."""
     by_id = {x.case.id: x for x in exchanges}
     failed = [one for one in verdicts if one.outcome in BROKEN and shrinkable(one.requirement)]
-    scenes: dict[str, Scene] = {}
+    scenes: dict[str, PlanContext] = {}
     for verdict in sorted(failed, key=lambda one: URGENCY.index(one.outcome)):
         worst = blamed(verdict, by_id)
         if worst is not None and fits(worst):
             beside = controls(worst, verdict.requirement, exchanges)
             model = str(worst.case.body.get("model", ""))
-            scene = scenes.setdefault(model, Scene(contract, model))
+            scene = scenes.setdefault(model, PlanContext(contract, model))
             fixed = frozenset(probed(worst, beside))
             kept = fixed | _kept(contract)
             yield Search(scene, verdict.requirement, worst.case, kept, fixed, beside, tried={worst.case.content})

@@ -8,9 +8,9 @@ from typing import Any
 
 from conformance.model import Contract
 from conformance.reference import Reference
-from conformance.reference.options import Settings
+from conformance.reference.options import ReferenceOptions
 from conformance.selftest.fault import Fault
-from conformance.selftest.legal_variant import Oddity
+from conformance.selftest.legal_variant import LegalVariant
 
 
 def altered_reference(
@@ -18,7 +18,7 @@ def altered_reference(
     key: str | None = None,
     *,
     faults: Sequence[Fault] = (),
-    oddities: Sequence[Oddity] = (),
+    variants: Sequence[LegalVariant] = (),
     **more: Any,
 ) -> Reference:
     """A reference that departs from its contract exactly where these say; `more` are further fields of `Reference`.
@@ -26,10 +26,10 @@ def altered_reference(
     Faults are applied first: a legal variant also applies to a broken reply.
     """
     plain = Reference(contract, key, **more)
-    settings: Settings = plain.settings
+    settings: ReferenceOptions = plain.settings
     model = plain.model
-    for oddity in oddities:
-        settings = replace(settings, **oddity.settings)
-        model = replace(model, **oddity.model)
-    changes = (*(fault.alteration for fault in faults), *(one for odd in oddities for one in odd.alterations))
+    for variant in variants:
+        settings = replace(settings, **variant.settings)
+        model = replace(model, **variant.model)
+    changes = (*(fault.alteration for fault in faults), *(one for odd in variants for one in odd.alterations))
     return replace(plain, settings=settings, model=model, changes=changes)

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.reference.alterations import Call
 from conformance.reference.generation import Step, kept
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.messages import Portion, Refusal, Response
 from conformance.reference.responses import Text
 
@@ -36,9 +36,9 @@ def usages(documents: Sequence[Json]) -> Iterator[Json]:
             yield document["usage"]
 
 
-def sampled(wish: Wish, **changes: Any) -> Wish:
+def sampled(params: GenerationParameters, **changes: Any) -> GenerationParameters:
     """The wish with other sampling."""
-    return replace(wish, sampling=replace(wish.sampling, **changes))
+    return replace(params, sampling=replace(params.sampling, **changes))
 
 
 def rewritten(text: Text, new: str) -> Text:
@@ -107,4 +107,4 @@ def plain(call: Call) -> bool:
 
 def several(call: Call) -> bool:
     """Only where more than one choice is asked for."""
-    return call.wish.n * len(call.wish.prompts) > 1
+    return call.params.n * len(call.params.prompts) > 1

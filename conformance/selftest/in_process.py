@@ -8,7 +8,7 @@ from conformance.model import Contract, Credential, Ending, RequestCase, Wave
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference.core import Reference, respond
 from conformance.reference.messages import Request, Response
-from conformance.send.rate_limits import RETRIED, Patience
+from conformance.send.rate_limits import RETRIED, TimeoutPolicy
 
 OVERHEAD = 0.0005
 PATIENCE = 30.0
@@ -46,7 +46,7 @@ def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
 def _asked(provider: Reference, case: RequestCase, one: Request) -> Exchange:
     """Ask until there is an answer that the transport would not try again for, or its patience is at an end."""
     attempts = [_attempt(provider, case, respond(provider, one))]
-    while attempts[-1].status in {None, *RETRIED} and len(attempts) <= Patience().retries:
+    while attempts[-1].status in {None, *RETRIED} and len(attempts) <= TimeoutPolicy().retries:
         attempts.append(_attempt(provider, case, respond(provider, one)))
     return Exchange(case, tuple(attempts))
 

@@ -15,7 +15,7 @@ from conformance.selftest.in_process import play
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class InProcessRun:
     """What was planned, what came back, and the verdicts on it."""
 
     planned: tuple[RequestCase, ...]
@@ -33,13 +33,13 @@ class Rehearsal:
         return frozenset(verdict.requirement.check for verdict in self.verdicts if verdict.outcome in BROKEN)
 
 
-def rehearse(
+def run_in_process(
     provider: Reference,
     plan: Generator[Wave, tuple[Exchange, ...], None],
     known: Mapping[str, Exchange] | None = None,
     recall: Recall | None = None,
     attempts: int | None = None,
-) -> Rehearsal:
+) -> InProcessRun:
     """Play a plan and the repeats that its verdicts ask for, `attempts` in all where there is a limit.
 
     `known` are exchanges by case: what comes back the same again is taken from there, read already; and `recall` has
@@ -68,7 +68,7 @@ def rehearse(
         verdicts = judge_all(provider.contract, Traffic(exchanges, planned, recall))
         again = repeats(verdicts, waves, exchanges, room)
         if not again:
-            return Rehearsal(planned, tuple(exchanges), verdicts)
+            return InProcessRun(planned, tuple(exchanges), verdicts)
         for wave in again:
             room -= len(wave.cases)
             send(wave)

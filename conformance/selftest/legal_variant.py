@@ -11,7 +11,7 @@ from conformance.reference.alterations import Alteration, Change, Stage
 
 
 @dataclass(frozen=True)
-class Oddity:
+class LegalVariant:
     """Changed settings, a changed model, alterations of a reply, or all three. `says`: what is odd, in one sentence."""
 
     name: str
@@ -26,27 +26,27 @@ class Oddity:
         return self.fits is None or self.fits(contract)
 
 
-ODDITIES: dict[str, Oddity] = {}
+LEGAL_VARIANTS: dict[str, LegalVariant] = {}
 
 
-def oddity(stage: Stage, fits: Callable[[Contract], bool] | None = None) -> Callable[[Change], Change]:
+def legal_variant(stage: Stage, fits: Callable[[Contract], bool] | None = None) -> Callable[[Change], Change]:
     """Enter a legal alteration of a reply under its function's name, its docstring saying what is odd."""
 
     def entered(change: Change) -> Change:
         says = " ".join((change.__doc__ or "").split())
-        enter(Oddity(change.__name__, says, alterations=(Alteration(change.__name__, stage, change),), fits=fits))
+        enter(LegalVariant(change.__name__, says, alterations=(Alteration(change.__name__, stage, change),), fits=fits))
         return change
 
     return entered
 
 
-def habit(name: str, says: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> None:
+def option_variant(name: str, says: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> None:
     """Enter a legal habit: other settings, or another model."""
-    enter(Oddity(name, says, settings, model or {}))
+    enter(LegalVariant(name, says, settings, model or {}))
 
 
-def enter(found: Oddity) -> None:
+def enter(found: LegalVariant) -> None:
     """Enter an oddity under its name."""
-    if found.name in ODDITIES:
+    if found.name in LEGAL_VARIANTS:
         raise ValueError(f"two oddities are called {found.name}")
-    ODDITIES[found.name] = found
+    LEGAL_VARIANTS[found.name] = found

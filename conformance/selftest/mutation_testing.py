@@ -18,35 +18,35 @@ from conformance.judge.finding_cache import Recall
 from conformance.model import Contract, Outcome
 from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
-from conformance.plan import Scene, draw, setting
-from conformance.plan.planner import Drawn, Journey
+from conformance.plan import PlanContext, draw, setting
+from conformance.plan.planner import Drawn, Planner
 from conformance.plan.remembered import Remembered
-from conformance.plan.requirement_coverage import Serving
+from conformance.plan.requirement_coverage import RequirementCoverage
 from conformance.reference.core import Reference
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.fault import Fault
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.in_process_run import Rehearsal, rehearse
-from conformance.selftest.legal_variant import Oddity
-from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.in_process_run import InProcessRun, run_in_process
+from conformance.selftest.legal_variant import LegalVariant
+from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 KEY: Final = "a-key"
 MODEL: Final = "reference"
 NOON: Final = 1_760_000_000.0  # the clock stands still: what a fault leaves alone comes back byte for byte
 PROFILES: Final = ("gate", "full")
-PLANTED: Final[Mapping[str, Fault | Oddity]] = {**FAULTS, **ODDITIES}
+PLANTED: Final[Mapping[str, Fault | LegalVariant]] = {**FAULTS, **LEGAL_VARIANTS}
 
 
 @dataclass(frozen=True)
-class Ground:
+class Baseline:
     """A contract and a profile, with the run that nothing is wrong with, and what all runs here have in common."""
 
     profile: str
-    scene: Scene
+    scene: PlanContext
     drawn: Drawn
-    serving: Serving
+    serving: RequirementCoverage
     remembered: Remembered = field(default_factory=Remembered, repr=False)
-    plain: Rehearsal | None = None
+    plain: InProcessRun | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
     recall: Recall | None = field(default=None, repr=False)
 
@@ -54,11 +54,11 @@ class Ground:
     def contract(self) -> Contract:
         return self.scene.contract
 
-    def run(self, **planted: Any) -> tuple[Reference, Rehearsal]:
+    def run(self, **planted: Any) -> tuple[Reference, InProcessRun]:
         """A rehearsal against the reference with these faults or oddities."""
         provider = altered_reference(self.contract, KEY, now=_noon, **planted)
-        plan = Journey(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).waves()
-        return provider, rehearse(provider, plan, self.known, Recall(self.recall), usual(self.profile).requests)
+        plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).waves()
+        return provider, run_in_process(provider, plan, self.known, Recall(self.recall), usual(self.profile).requests)
 
 
 @dataclass(frozen=True)
@@ -105,20 +105,20 @@ class Trial:
 
 
 @lru_cache(maxsize=len(PROFILES) * 5)
-def ground(provider: str, profile: str) -> Ground:
+def baseline(provider: str, profile: str) -> Baseline:
     """A contract and a profile with their plain run."""
     scene = setting(_contract(provider), MODEL, profile, has_key=True)
-    bare = Ground(profile, scene, draw(scene), Serving(scene.contract))
+    bare = Baseline(profile, scene, draw(scene), RequirementCoverage(scene.contract))
     _, plain = bare.run()
     recall = Recall()
     judge_all(scene.contract, Traffic(plain.exchanges, plain.planned, recall))
     return replace(bare, plain=plain, known={x.case.id: x for x in plain.exchanges}, recall=recall)
 
 
-def trial(where: Ground, planted: Fault | Oddity) -> Trial:
+def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:
     """One fault or oddity on one ground."""
     about = partial(Trial, where.contract.provider, where.profile, planted.name)
-    check, besides, part = "", frozenset[str](), "oddities"
+    check, besides, part = "", frozenset[str](), "variants"
     if isinstance(planted, Fault):
         check, besides, part = planted.check, planted.also, "faults"
     try:
@@ -134,12 +134,12 @@ def trial(where: Ground, planted: Fault | Oddity) -> Trial:
     return about(check, provider.fired.get(planted.name, 0), fell, besides, broke)
 
 
-def applying(planted: Fault | Oddity) -> tuple[str, ...]:
+def applying(planted: Fault | LegalVariant) -> tuple[str, ...]:
     """The providers whose contracts give it an occasion."""
     return tuple(name for name in providers() if planted.applies(_contract(name)))
 
 
-def home(planted: Fault | Oddity) -> str:
+def home(planted: Fault | LegalVariant) -> str:
     """One of them, always the same; over all faults, each has its share. Empty where it applies to none."""
     found = applying(planted)
     return found[crc32(planted.name.encode()) % len(found)] if found else ""
@@ -167,7 +167,7 @@ def trials(wanted: Sequence[tuple[str, str, str]], jobs: int = 1) -> Iterator[Tr
 
 def _trial(wanted: tuple[str, str, str]) -> Trial:
     provider, profile, name = wanted
-    return trial(ground(provider, profile), PLANTED[name])
+    return trial(baseline(provider, profile), PLANTED[name])
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.contract import load, providers
 from conformance.judge.catalogue import load as checks
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.legal_variants import ODDITIES
+from conformance.selftest.legal_variants import LEGAL_VARIANTS
 from conformance.selftest.mutation_score import FILE, stored
 from conformance.selftest.mutation_testing import Trial
 
@@ -22,7 +22,7 @@ def catalogue() -> str:
     """A hash over all that a score depends on by name: faults with their checks, oddities, checks, requirements."""
     told = [
         sorted([name, one.check, one.says, *sorted(one.also)] for name, one in FAULTS.items()),
-        sorted([name, one.says] for name, one in ODDITIES.items()),
+        sorted([name, one.says] for name, one in LEGAL_VARIANTS.items()),
         sorted(checks()),
         [
             [name, sorted(f"{row.id} {row.check} {row.level}" for row in load(name).requirements)]
@@ -40,13 +40,13 @@ def merged(trials: Iterable[Trial]) -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for (provider, profile), members in sorted(sorted_out.items()):
         faults = [one for one in members if one.check]
-        oddities = [one for one in members if not one.check]
+        variants = [one for one in members if not one.check]
         found[provider][profile] = {
             "killed": sum(one.killed for one in faults),
             "of": len(faults),
             "areas": {area: [kills, of] for area, (kills, of) in sorted(_areas(faults).items())},
             "survivors": sorted(one.name for one in faults if not one.killed),
-            "oddities": [sum(not one.fell and not one.broke for one in oddities), len(oddities)],
+            "oddities": [sum(not one.fell and not one.broke for one in variants), len(variants)],
         }
     return dict(found)
 

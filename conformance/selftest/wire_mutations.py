@@ -18,7 +18,7 @@ from conformance.model import BROKEN, Ending, Verdict, Wave
 from conformance.model.exchange import Document, Exchange, Piece
 from conformance.run.confirm import repeats
 from conformance.selftest.json_mutations import CHANGES, Path, changed, differs, general, walk
-from conformance.selftest.mutation_testing import Ground
+from conformance.selftest.mutation_testing import Baseline
 
 DATA: Final = b"data: "
 WHICH: Final[Mapping[str, Callable[[int], int]]] = {
@@ -85,7 +85,7 @@ def _offered(x: Exchange) -> dict[str, Counter[str]]:
     return found
 
 
-def notice(where: Ground, mutator: Mutator) -> tuple[frozenset[str], bool]:
+def notice(where: Baseline, mutator: Mutator) -> tuple[frozenset[str], bool]:
     """The checks that fall because of it, and whether it changed anything."""
     if where.plain is None:
         raise ValueError("the ground has no plain run to change; take it from ground()")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.model.redaction import Redaction
-from conformance.send.rate_limits import Pace, Patience
+from conformance.send.rate_limits import RateLimits, TimeoutPolicy
 from conformance.send.sender import Sender, Watcher
 from conformance.send.target import Target
 
-__all__ = ["Pace", "Patience", "Redaction", "Sender", "Target", "Watcher"]
+__all__ = ["RateLimits", "Redaction", "Sender", "Target", "TimeoutPolicy", "Watcher"]

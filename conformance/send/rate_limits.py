@@ -12,7 +12,7 @@ RETRIED: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TimeoutPolicy:
     """Time-outs in seconds, the size cap, and what retries may take."""
 
     connect: float = 10.0
@@ -26,7 +26,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RateLimits:
     """How many requests are in flight at once, and how many requests and tokens go out in a minute at most."""
 
     concurrency: int = 8
@@ -77,7 +77,7 @@ def _http_date(value: str) -> float | None:
         return None
 
 
-def back_off(patience: Patience, attempt: int, dice: random.Random) -> float:
+def back_off(patience: TimeoutPolicy, attempt: int, dice: random.Random) -> float:
     """Seconds before the next attempt where the target names none: doubled each time, at least half of it certain."""
     most = min(patience.longest_wait, patience.first_wait * 2 ** (attempt - 1))
     return float(most * (0.5 + dice.random() / 2))

@@ -27,7 +27,7 @@ def weight(data: bytes) -> int:
     return 9 * len(data) + inside + 1100 * data.count(b"\n")
 
 
-class Shelf:
+class ResponseMemoryBudget:
     """What all responses of a run weigh, so that a run's memory has an end however many there are."""
 
     def __init__(self, large: int = LARGE, whole: int = WHOLE) -> None:
@@ -49,7 +49,7 @@ class Reading:
     """One attempt. `feed` says when to stop; `attempt` is what came of it."""
 
     def __init__(
-        self, started_at: float, hang_up_after: int | None, most_bytes: int, shelf: Shelf | None = None
+        self, started_at: float, hang_up_after: int | None, most_bytes: int, shelf: ResponseMemoryBudget | None = None
     ) -> None:
         self.status: int | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
@@ -60,7 +60,7 @@ class Reading:
         self._started_at = started_at
         self._hang_up_after = hang_up_after
         self._most_bytes = most_bytes
-        self._shelf = shelf or Shelf()
+        self._shelf = shelf or ResponseMemoryBudget()
         self._pieces: list[Piece] = []
         self._weights: list[int] = []
         self._joined = bytearray()

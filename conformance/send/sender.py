@@ -17,8 +17,8 @@ from conformance.model import Ending, RequestCase, Validity, Wave
 from conformance.model.budget import Account, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.redaction import Redaction
-from conformance.model.request_view import Asked
-from conformance.send.rate_limits import RETRIED, Bucket, Pace, Patience, back_off, retry_after
+from conformance.model.request_view import RequestView
+from conformance.send.rate_limits import RETRIED, Bucket, RateLimits, TimeoutPolicy, back_off, retry_after
 from conformance.send.target import Target
 from conformance.send.wire import Tried, Wire
 
@@ -45,8 +45,8 @@ class Watcher:
     planned: Callable[[Wave], object] = _nobody
 
 
-PATIENT: Final = Patience()
-STEADY: Final = Pace()
+PATIENT: Final = TimeoutPolicy()
+STEADY: Final = RateLimits()
 UNWATCHED: Final = Watcher()
 
 
@@ -58,8 +58,8 @@ class Sender:
         target: Target,
         account: Account,
         *,
-        patience: Patience = PATIENT,
-        pace: Pace = STEADY,
+        patience: TimeoutPolicy = PATIENT,
+        pace: RateLimits = STEADY,
         seed: int = 0,
         defaults: Mapping[str, Any] | None = None,
         watcher: Watcher = UNWATCHED,
@@ -194,7 +194,7 @@ class Sender:
         """What is set aside. A request that must be refused costs nothing; hostile prompts are counted apart."""
         if case.validity is Validity.INVALID:
             return Cost()
-        cost = worst_case(Asked(case.body if isinstance(case.body, Mapping) else {}, self._defaults))
+        cost = worst_case(RequestView(case.body if isinstance(case.body, Mapping) else {}, self._defaults))
         return Cost(0, cost.completion) if case.hostile else cost
 
     def _took(self, exchange: Exchange, cost: Cost) -> Cost:

@@ -19,8 +19,8 @@ import httpx
 
 from conformance.model import Ending, RequestCase
 from conformance.model.exchange import Attempt
-from conformance.send.rate_limits import Patience
-from conformance.send.response_reader import Reading, Shelf
+from conformance.send.rate_limits import TimeoutPolicy
+from conformance.send.response_reader import Reading, ResponseMemoryBudget
 from conformance.send.target import Target
 
 
@@ -34,10 +34,10 @@ class Tried(NamedTuple):
 class Wire:
     """A pool of connections to one target."""
 
-    def __init__(self, target: Target, patience: Patience, connections: int) -> None:
+    def __init__(self, target: Target, patience: TimeoutPolicy, connections: int) -> None:
         self._target = target
         self._patience = patience
-        self._shelf = Shelf()
+        self._shelf = ResponseMemoryBudget()
         self._transport = httpx.AsyncHTTPTransport(
             verify=_verification(target),
             trust_env=False,

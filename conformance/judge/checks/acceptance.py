@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from conformance.contract.bounds import top
-from conformance.judge.catalogue import Terms, show
+from conformance.judge.catalogue import CheckContext, show
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING, dumps, readable
 
@@ -107,11 +107,11 @@ def label(group: Group) -> str:
     return group.key.partition(" ")[2] or group.key
 
 
-def tried(group: Group, probe: Exchange, terms: Terms) -> str:
+def tried(group: Group, probe: Exchange, context: CheckContext) -> str:
     """What a probe tries, by the members that were sent: the parameter's, or those that do not go together."""
     body = probe.case.body
-    named = terms.get("parameter")
-    rules = (one.example for one in terms.contract.combinations if one.id == terms.get("combination"))
+    named = context.get("parameter")
+    rules = (one.example for one in context.contract.combinations if one.id == context.get("combination"))
     names = [top(named)] if isinstance(named, str) else list(next(rules, ()))
     if not names or not isinstance(body, Mapping):
         return label(group)

@@ -7,12 +7,12 @@ from math import factorial, fsum
 from operator import eq, gt
 from typing import Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.checks.sampling_statistics import RISK
 from conformance.judge.comparison import excuse, members
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 MOST_ONES, MOST_BESTS = 64, 24  # more would take long to reckon
@@ -41,13 +41,13 @@ def beaten(ones: int, bests: int, candidates: int, at_least: int) -> float:
     return fsum(share for pairs, share in paths[ones, bests].items() if pairs >= at_least)
 
 
-def means(replies: Sequence[Exchange], terms: Terms) -> list[float]:
+def means(replies: Sequence[Exchange], context: CheckContext) -> list[float]:
     """The log probability per token of each choice that the limit ended, so that all are of one length."""
     found = []
     for x in replies:
         for one in x.choices.values():
             values = [value for value in (one.logprobs or {}).get("token_logprobs", []) if is_number(value)]
-            if values and one.finish_reason == terms.length and len(values) == terms.asked(x).max_tokens:
+            if values and one.finish_reason == context.length and len(values) == context.request(x).max_tokens:
                 found.append(sum(values) / len(values))
     return found
 
@@ -59,7 +59,7 @@ def means(replies: Sequence[Exchange], terms: Terms) -> list[float]:
     good=lambda: example(_drawn([-0.5] * 12)),
     bad=lambda: example(_drawn([-1.06 - place / 3 for place in range(12)])) + example(_drawn([-9.0] * 12)),
 )
-def best_of_is_the_likeliest(group: Group, terms: Terms) -> Findings:
+def best_of_is_the_likeliest(group: Group, context: CheckContext) -> Findings:
     """With `best_of`, the candidate with the highest log probability per token comes back.
 
     Callers pay for every candidate; where any of them comes back, they pay for nothing.
@@ -71,11 +71,11 @@ def best_of_is_the_likeliest(group: Group, terms: Terms) -> Findings:
         yield problem
         return
     replies = members(group, "best")
-    ones, bests = means(members(group, "one"), terms)[:MOST_ONES], means(replies, terms)[:MOST_BESTS]
+    ones, bests = means(members(group, "one"), context)[:MOST_ONES], means(replies, context)[:MOST_BESTS]
     # a quarter of the candidates is left out of account: some may have ended of themselves
-    candidates = min(terms.asked(x).best_of for x in replies) * 3 // 4
+    candidates = min(context.request(x).best_of for x in replies) * 3 // 4
     if not ones or not bests or candidates < 2:
-        yield Unclear("no log probabilities of texts of one length tell how likely the candidates are")
+        yield Inconclusive("no log probabilities of texts of one length tell how likely the candidates are")
         return
     above, tied = (sum(holds(one, best) for one in ones for best in bests) for holds in (gt, eq))
     told = f"{above} of {len(ones) * len(bests)} pairs have a single draw above the best of many"
@@ -83,18 +83,18 @@ def best_of_is_the_likeliest(group: Group, terms: Terms) -> Findings:
     if chance <= RISK:
         yield Violation(f"{told} (chance {chance:.0e}); expected hardly any", case=replies[-1].case.id)
     elif 1 - beaten(len(ones), len(bests), 1, above + tied + 1) <= LIKELY:
-        yield Held()
+        yield Satisfied()
     else:
-        yield Unclear(f"{told} (chance {chance:.0e}); more would tell", repeat=chance <= LIKELY)
+        yield Inconclusive(f"{told} (chance {chance:.0e}); more would tell", repeat=chance <= LIKELY)
 
 
 def _drawn(bests: Sequence[float]) -> Group:
-    def reply(values: Sequence[float], **asked: int) -> Exchange:
+    def reply(values: Sequence[float], **request: int) -> Exchange:
         told = [
             choice(" a", place, logprobs=logprobs([" a"], [value]), finish="length")
             for place, value in enumerate(values)
         ]
-        return plain(completion(*told), {"max_tokens": 1, "logprobs": 1, "n": len(values), **asked})
+        return plain(completion(*told), {"max_tokens": 1, "logprobs": 1, "n": len(values), **request})
 
     ones = reply([-1.0 - place / 10 for place in range(40)])
     return Group("best", "example", {"one": (ones,), "best": tuple(reply([value], best_of=20) for value in bests)})

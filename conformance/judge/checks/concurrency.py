@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.comparison import ENOUGH, constant, contrast, counted, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, usage
-from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 Replies = tuple[Exchange, ...]
@@ -29,7 +29,7 @@ RUN: Final = 2  # words of another answer, one after the other: single ones turn
         + example(_burst(" one due dos deux", " two due dos deux", times=ENOUGH))
     ),
 )
-def burst_does_not_mix(group: Group, terms: Terms) -> Findings:
+def burst_does_not_mix(group: Group, context: CheckContext) -> Findings:
     """A request that runs beside others gets its own answer, not theirs or parts of theirs.
 
     An answer under another request is wrong and, worse, somebody else's.
@@ -39,9 +39,9 @@ def burst_does_not_mix(group: Group, terms: Terms) -> Findings:
     places = sorted(role[6:] for role in group.members if role.startswith("burst-"))
     solo = {place: members(group, f"solo-{place}") for place in places}
     if not any(solo.values()):
-        yield Unclear("no request of the burst was answered alone")
+        yield Inconclusive("no request of the burst was answered alone")
         return
-    mixed = _mixed(group, solo, terms)
+    mixed = _mixed(group, solo, context)
     for place in places:
         problem = excuse(group, f"burst-{place}", f"solo-{place}")
         if problem:
@@ -58,7 +58,7 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], strange: s
         return Violation(f"prompt_tokens is {told} in a burst; expected {alone} as alone", "usage", x.case.id)
     mine, found = [texts(one) for one in own], texts(x)
     if found in mine:
-        return Held()
+        return Satisfied()
     foreign = {place: texts(replies[0]) for place, replies in others.items()}
     observed, expected = contrast(_joined(found), _joined(mine[0]))
     taken = [place for place, text in foreign.items() if text == found and text not in mine and any(found.values())]
@@ -67,18 +67,20 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], strange: s
         return Violation(f"{told_text}; expected {expected} as each time alone", "", x.case.id)
     lost = not any(found.values()) and all(any(one.values()) for one in mine)
     if not strange and not lost and not taken:
-        return Unclear(f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others")
+        return Inconclusive(
+            f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others"
+        )
     if len(own) < ENOUGH:
         reason = f"the text is {observed} in a burst, {expected} alone"
-        return Unclear(f"{reason}; {ENOUGH} replies alone would tell", repeat=True)
+        return Inconclusive(f"{reason}; {ENOUGH} replies alone would tell", repeat=True)
     if constant(mine):
         whose = f" with {show(strange)} of another request of the burst" if strange else ""
         message = f"the text is {observed}{whose}; expected {expected} as each time alone"
         return Violation(message, "", x.case.id)
-    return Unclear("the target is not deterministic: the text differs between replies to one request")
+    return Inconclusive("the target is not deterministic: the text differs between replies to one request")
 
 
-def _mixed(group: Group, solo: Mapping[str, Replies], terms: Terms) -> dict[int, str]:
+def _mixed(group: Group, solo: Mapping[str, Replies], context: CheckContext) -> dict[int, str]:
     """What replies of the burst have of other answers; nothing where chance may have put it there.
 
     Near ties fall otherwise under load, and what is then said may use any word. So a mix-up shows in several replies,
@@ -89,7 +91,7 @@ def _mixed(group: Group, solo: Mapping[str, Replies], terms: Terms) -> dict[int,
     for place, own in solo.items():
         theirs = [_joined(texts(replies[0])) for other, replies in solo.items() if other != place and replies]
         for x in members(group, f"burst-{place}") if own else ():
-            prompt = " ".join(one for one in terms.asked(x).prompts if isinstance(one, str))
+            prompt = " ".join(one for one in context.request(x).prompts if isinstance(one, str))
             said = _joined(texts(x))
             known = " ".join((*(_joined(texts(one)) for one in own), prompt))
             new = [word for word in _WORD.findall(said) if word not in known]

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import judged
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.comparison import comparable, compare, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.judge.token_text import echoed, is_text, same_but_for_a_space
 from conformance.model.exchange import Choice, Exchange, Group
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 LONG = 1000  # from this length on a prompt may not fit, and come back shortened where that is allowed
 ECHO = {"echo": True, "prompt": "1, 2,"}
 ZERO = {"echo": True, "prompt": "1, 2,", "max_tokens": 0}
 
 
-def echoes_text(asked: Asked, terms: Terms) -> bool:
+def echoes_text(request: RequestView, context: CheckContext) -> bool:
     """Due where a prompt that is text is to be echoed."""
-    return asked.echo and any(isinstance(prompt, str) and prompt and is_text(prompt) for prompt in asked.prompts)
+    return request.echo and any(isinstance(prompt, str) and prompt and is_text(prompt) for prompt in request.prompts)
 
 
-def _begins(asked: Asked, found: Choice, terms: Terms) -> int | None:
+def _begins(request: RequestView, found: Choice, context: CheckContext) -> int | None:
     """Where the prompt ends that the text begins with; None where it does not; -1 where it cannot be told."""
-    prompt = prompt_of(asked, found.index)
+    prompt = prompt_of(request, found.index)
     if not isinstance(prompt, str) or not prompt or not is_text(prompt):
         return -1
     end = echoed(found.text, prompt)
-    if end is None and len(prompt) >= LONG and terms.contract.says("context_overflow", "behaviour") != "refuse":
+    if end is None and len(prompt) >= LONG and context.contract.says("context_overflow", "behaviour") != "refuse":
         place = prompt.find(found.text[:32]) if found.text else -1
         end = len(prompt) - place if place >= 0 and found.text.startswith(prompt[place:]) else None
     return end
@@ -36,30 +36,30 @@ def _begins(asked: Asked, found: Choice, terms: Terms) -> int | None:
 @check(
     "echo",
     Scope.SUCCESS,
-    due=echoes_text,
+    expected_when=echoes_text,
     good=lambda: (
         example(plain(completion(choice("1, 2, 3")), ECHO)) + example(plain(completion(choice("<s> 1, 2, 3")), ECHO))
     ),
     bad=lambda: (
         example(plain(completion(choice(" 3")), ECHO))
-        + example(stream(completion(choice(" 3, ")), completion(choice("4")), asked=ECHO))
+        + example(stream(completion(choice(" 3, ")), completion(choice("4")), request=ECHO))
     ),
 )
-def echo_begins_with_prompt(x: Exchange, terms: Terms) -> Findings:
+def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
     """With `echo` each text begins with the prompt that it answers.
 
     Callers cut the text at the prompt's length; without the prompt they throw away the answer.
 
     Fix: put each prompt in front of each of its choices, streamed in the first chunk.
     """
-    asked = terms.asked(x)
-    if not asked.echo:
+    request = context.request(x)
+    if not request.echo:
         return
     for found in judged(x):
-        end = _begins(asked, found, terms)
+        end = _begins(request, found, context)
         if end == -1:
             continue
-        prompt = prompt_of(asked, found.index)
+        prompt = prompt_of(request, found.index)
         told = f"the text begins with {show(found.text[: len(prompt) + 8])}"
         yield expect(end is not None, told, f"the prompt {show(prompt)}", found.at)
 
@@ -67,22 +67,22 @@ def echo_begins_with_prompt(x: Exchange, terms: Terms) -> Findings:
 @check(
     "echo",
     Scope.SUCCESS,
-    due=lambda asked, terms: echoes_text(asked, terms) and asked.max_tokens == 0,
+    expected_when=lambda request, context: echoes_text(request, context) and request.max_tokens == 0,
     good=lambda: example(plain(completion(choice("1, 2,"), usage=usage(4, 0)), ZERO)),
     bad=lambda: example(plain(completion(choice("1, 2, 3"), usage=usage(4, 1)), ZERO)),
 )
-def echo_of_zero_tokens(x: Exchange, terms: Terms) -> Findings:
+def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     """With `echo` and `max_tokens: 0` the text is the prompt and nothing more.
 
     This is how a given text is scored; a token on top becomes part of the score.
 
     Fix: run the prompt through the model, and generate nothing.
     """
-    asked = terms.asked(x)
-    if not asked.echo or asked.max_tokens != 0:
+    request = context.request(x)
+    if not request.echo or request.max_tokens != 0:
         return
     for found in judged(x):
-        end = _begins(asked, found, terms)
+        end = _begins(request, found, context)
         if end is None or end == -1:
             continue  # without the prompt in front there is nothing to measure from
         more = found.text[end:]
@@ -96,7 +96,7 @@ def echo_of_zero_tokens(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(_pair("1, 2, 3, 4")),
     bad=lambda: example(_pair("1, 2, 4, 3", times=3)),
 )
-def echo_adds_only_the_prompt(group: Group, terms: Terms) -> Findings:
+def echo_adds_only_the_prompt(group: Group, context: CheckContext) -> Findings:
     """With `echo` the text is the prompt followed by just the text that comes without it.
 
     Evaluations compare echoed and plain runs; if echo changes the answer, the two measure different things.
@@ -105,11 +105,11 @@ def echo_adds_only_the_prompt(group: Group, terms: Terms) -> Findings:
     """
 
     def answers(x: Exchange) -> dict[int, str]:
-        asked = terms.asked(x)
+        request = context.request(x)
         found: dict[int, str] = {}
         for index, one in x.choices.items():
             text = one.text.rstrip("\ufffd")
-            end = _begins(asked, one, terms) if asked.echo else 0
+            end = _begins(request, one, context) if request.echo else 0
             if end == -1:  # token ids: what they spell is known only from the text without echo
                 tails = [other.choices[index].text for other in group.all("without") if index in other.choices]
                 end = next((len(text) - len(tail) for tail in tails if comparable(x) and text.endswith(tail)), None)
@@ -120,7 +120,7 @@ def echo_adds_only_the_prompt(group: Group, terms: Terms) -> Findings:
 
     yield from same_choices(group, ("without", "with"))
     roles = ("without", "with")
-    yield from compare(group, roles, answers, "the text after the prompt", terms, same=same_but_for_a_space)
+    yield from compare(group, roles, answers, "the text after the prompt", context, same=same_but_for_a_space)
 
 
 def _pair(text: str, times: int = 1) -> Group:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import judged
 from conformance.judge.comparison import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream, usage
 from conformance.judge.near_ties import near_tie
 from conformance.judge.token_text import loops
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 SEEDED = {"temperature": 1, "seed": 7}
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
 
 
-def repeats(group: Group, roles: Sequence[str], because: str, terms: Terms) -> Findings:
+def repeats(group: Group, roles: Sequence[str], because: str, context: CheckContext) -> Findings:
     """Whether the same request gives the same text, as best effort does: mostly."""
     problem = excuse(group, *roles)
     if problem:
@@ -26,29 +26,31 @@ def repeats(group: Group, roles: Sequence[str], because: str, terms: Terms) -> F
         return
     found = [tuple(texts(x).items()) for role in roles for x in members(group, role)]
     if not any(text for one in found for _, text in one):
-        yield Unclear("every text is empty, so there is nothing to compare")
+        yield Inconclusive("every text is empty, so there is nothing to compare")
         return
     value, times = commonest(found)
     other = next((one for one in found if one != value), value)
     observed, model = contrast("".join(text for _, text in other), "".join(text for _, text in value))
     if times == len(found):
-        yield Held()
+        yield Satisfied()
     elif len(found) < 2 * ENOUGH:
-        yield Unclear(f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True)
-    elif tied := _rounded([members(group, role) for role in roles], terms):
-        yield Unclear(f"texts differ where two tokens are nearly as likely: {tied}")
+        yield Inconclusive(
+            f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True
+        )
+    elif tied := _rounded([members(group, role) for role in roles], context):
+        yield Inconclusive(f"texts differ where two tokens are nearly as likely: {tied}")
     elif times * AGREED > len(found):
-        yield Unclear(f"the target is not deterministic: {times} of {len(found)} replies agree, {because}")
+        yield Inconclusive(f"the target is not deterministic: {times} of {len(found)} replies agree, {because}")
     else:
         told = f"{len(set(found))} different texts in {len(found)} replies, such as {observed} and {model}"
         yield Violation(f"{told}; expected one text, {because}")
 
 
-def _rounded(sides: Sequence[Sequence[Exchange]], terms: Terms) -> str:
+def _rounded(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
     """The near tie that explains why texts differ, in each of the choices that do."""
     every = [texts(x) for side in sides for x in side]
     apart = [index for index in every[0] if len({one.get(index) for one in every}) > 1]
-    ties = [near_tie(sides, index, terms) for index in apart]
+    ties = [near_tie(sides, index, context) for index in apart]
     return ties[0] if ties and all(ties) else ""
 
 
@@ -63,23 +65,23 @@ def _rounded(sides: Sequence[Sequence[Exchange]], terms: Terms) -> str:
             group(
                 "seed",
                 first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH,
-                second=[stream(completion(choice(" 5")), asked=SEEDED)] * ENOUGH,
+                second=[stream(completion(choice(" 5")), request=SEEDED)] * ENOUGH,
             )
         )
     ),
 )
-def seed_repeats(group: Group, terms: Terms) -> Findings:
+def seed_repeats(group: Group, context: CheckContext) -> Findings:
     """The same seed with the same parameters gives the same text.
 
     Tests and evaluations are repeated by their seed; where it is ignored nothing can be compared.
 
     Fix: seed the sampler of each request, and of each choice by its index.
     """
-    ways = [{terms.asked(x).stream for x in group.all(role)} for role in ("first", "second")]
+    ways = [{context.request(x).stream for x in group.all(role)} for role in ("first", "second")]
     if ways[0] == ways[1]:
-        yield from repeats(group, ("first", "second"), "as the seed is the same", terms)
+        yield from repeats(group, ("first", "second"), "as the seed is the same", context)
     else:
-        yield from compare(group, ("first", "second"), texts, "text with the same seed", terms, exact=True)
+        yield from compare(group, ("first", "second"), texts, "text with the same seed", context, exact=True)
 
 
 @check(
@@ -89,17 +91,17 @@ def seed_repeats(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_draws("repeat", [" 4", " 4"])),
     bad=lambda: example(_draws("repeat", [" 4", " 5", " 6", " 7", " 8", " 9"])),
 )
-def greedy_repeats(group: Group, terms: Terms) -> Findings:
+def greedy_repeats(group: Group, context: CheckContext) -> Findings:
     """The same request at temperature 0 gives the same text.
 
     Caches, tests and evaluations take temperature 0 for repeatable.
 
     Fix: take the likeliest token at temperature 0 instead of dividing by a small number.
     """
-    if all(terms.asked(x).greedy for role in ("first", "second") for x in members(group, role)):
-        yield from repeats(group, ("first", "second"), "as temperature is 0", terms)
+    if all(context.request(x).greedy for role in ("first", "second") for x in members(group, role)):
+        yield from repeats(group, ("first", "second"), "as temperature is 0", context)
     else:
-        yield Unclear("temperature 0 is not asked for")
+        yield Inconclusive("temperature 0 is not asked for")
 
 
 @check(
@@ -109,14 +111,14 @@ def greedy_repeats(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_narrow([" 4, 5"])),
     bad=lambda: example(_narrow([" 6", " 7", " 8"])),
 )
-def narrow_sampling_is_greedy(group: Group, terms: Terms) -> Findings:
+def narrow_sampling_is_greedy(group: Group, context: CheckContext) -> Findings:
     """Sampling that is narrowed to the likeliest token gives the text of temperature 0.
 
     Callers who cannot set temperature 0 narrow top_p or top_k to get the same; ignored, it lets chance back in.
 
     Fix: apply top_k and top_p to the distribution that is drawn from, and keep at least one token.
     """
-    yield from compare(group, ("greedy", "narrow"), texts, "text", terms, exact=True)
+    yield from compare(group, ("greedy", "narrow"), texts, "text", context, exact=True)
 
 
 @check(
@@ -126,7 +128,7 @@ def narrow_sampling_is_greedy(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_suffix(" 4, 5", 9)) + example(_suffix(" and", 4)),
     bad=lambda: example(_suffix(" 4, 5", 4)),
 )
-def suffix_is_used(group: Group, terms: Terms) -> Findings:
+def suffix_is_used(group: Group, context: CheckContext) -> Findings:
     """A suffix that is accepted counts: the text, or the number of prompt tokens, is another than without it.
 
     Editors insert text between what stands before and after; a server that ignores the rest writes it twice.
@@ -141,53 +143,53 @@ def suffix_is_used(group: Group, terms: Terms) -> Findings:
         [(dict(texts(x)), counted(x, "prompt_tokens")) for x in members(group, role)] for role in ("without", "with")
     ]
     if not any(one == other for one in sides[0] for other in sides[1]):
-        yield Held()
+        yield Satisfied()
     elif not any(map(tells, (text for side in sides for said, _ in side for text in said.values()))):
-        yield Unclear("the texts are empty or one piece repeated, as they may be whatever the suffix is")
+        yield Inconclusive("the texts are empty or one piece repeated, as they may be whatever the suffix is")
     elif min(map(len, sides)) < ENOUGH:
-        yield Unclear(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
+        yield Inconclusive(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
     elif all(one == sides[0][0] for side in sides for one in side):
         told = f"text and prompt tokens are {show(sides[1][0])} each time, with and without a suffix"
         yield Violation(f"{told}; expected the suffix to count, or a 4xx")
     else:
-        yield Unclear("the target is not deterministic: texts with and without a suffix overlap")
+        yield Inconclusive("the target is not deterministic: texts with and without a suffix overlap")
 
 
 @check(
     "effects",
     Scope.SUCCESS,
-    due=lambda asked, _: (
-        asked.get("ignore_eos") is True
-        and not asked.stops
-        and asked.max_tokens != 0
-        and not asked.get("response_format")
+    expected_when=lambda request, _: (
+        request.get("ignore_eos") is True
+        and not request.stops
+        and request.max_tokens != 0
+        and not request.get("response_format")
     ),
     good=lambda: example(plain(completion(choice()), {"ignore_eos": True})),
     bad=lambda: example(plain(completion(choice(finish="stop")), {"ignore_eos": True})),
 )
-def ignore_eos_goes_on(x: Exchange, terms: Terms) -> Findings:
+def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     """With `ignore_eos` a text does not end before its limit.
 
     Load tests ask for texts of an exact length; one that ends by itself falsifies their figures.
 
     Fix: ban the tokens that end a text for the whole of the generation.
     """
-    asked = terms.asked(x)
-    if asked.get("ignore_eos") is not True or asked.stops or asked.get("response_format"):
+    request = context.request(x)
+    if request.get("ignore_eos") is not True or request.stops or request.get("response_format"):
         return
     for found in judged(x):
         told = f"finish_reason is {show(found.finish_reason)} with ignore_eos"
-        yield expect(found.finish_reason != terms.stop, told, show(terms.length), found.at)
+        yield expect(found.finish_reason != context.stop, told, show(context.length), found.at)
 
 
 @check(
     "effects",
     Scope.GROUP,
     group="tier",
-    good=lambda: example(_tier("flex")) + example(_tier("default", asked="auto")),
+    good=lambda: example(_tier("flex")) + example(_tier("default", request="auto")),
     bad=lambda: example(_tier("default")) + example(_tier(None)),
 )
-def tier_is_reported(group: Group, terms: Terms) -> Findings:
+def tier_is_reported(group: Group, context: CheckContext) -> Findings:
     """A reply names the service tier that served it: the one that was asked for, or the one that `auto` chose.
 
     Prices and limits depend on the tier; a reply that hides it makes the bill a guess.
@@ -199,11 +201,11 @@ def tier_is_reported(group: Group, terms: Terms) -> Findings:
         yield problem
         return
     for x in members(group, "probe"):
-        wanted = terms.asked(x).get("service_tier")
+        wanted = context.request(x).get("service_tier")
         if not isinstance(wanted, str):
             continue
         listed = [one.value["service_tier"] for one in x.documents if _names_tier(one.value)]
-        allowed: Sequence[Any] = terms.get("auto", ()) if wanted == "auto" else (wanted,)
+        allowed: Sequence[Any] = context.get("auto", ()) if wanted == "auto" else (wanted,)
         told = f"service_tier is {show(listed[-1])}" if listed else "service_tier is missing"
         fits = bool(listed) and (not allowed or listed[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
@@ -220,8 +222,8 @@ def _names_tier(value: Any) -> bool:
 
 
 def _draws(kind: str, found: Sequence[str]) -> Group:
-    asked = {"temperature": 0} if kind == "repeat" else SEEDED
-    replies = [plain(completion(choice(text)), asked) for text in found]
+    request = {"temperature": 0} if kind == "repeat" else SEEDED
+    replies = [plain(completion(choice(text)), request) for text in found]
     half = len(replies) // 2
     return group(kind, first=replies[:half], second=replies[half:])
 
@@ -238,5 +240,5 @@ def _suffix(text: str, tokens: int) -> Group:
     return Group("suffix", "example", {"without": (alone,) * ENOUGH, "with": (between,) * ENOUGH})
 
 
-def _tier(tier: str | None, asked: str = "flex") -> Group:
-    return group("tier", probe=plain(completion(choice(), service_tier=tier), {"service_tier": asked}))
+def _tier(tier: str | None, request: str = "flex") -> Group:
+    return group("tier", probe=plain(completion(choice(), service_tier=tier), {"service_tier": request}))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.acceptance import (
     TRANSIENT,
     WORDS,
@@ -20,7 +20,7 @@ from conformance.judge.checks.acceptance import (
     tried,
 )
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
-from conformance.model import Held, Parameter, Unclear, Violation
+from conformance.model import Inconclusive, Parameter, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -30,11 +30,11 @@ GATEWAY: Final = frozenset({413, 502, 503, 504})
 FINE: Final = completion(choice())
 
 
-def _of_the_operation(x: Exchange, terms: Terms) -> bool:
+def _of_the_operation(x: Exchange, context: CheckContext) -> bool:
     """Whether the operation itself answered: another method may never reach it."""
-    only = terms.get("statuses")
+    only = context.get("statuses")
     return (
-        x.case.method == terms.contract.method
+        x.case.method == context.contract.method
         and x.status not in GATEWAY
         and (only is None or x.status in only or str(x.status) in only)
     )
@@ -49,18 +49,18 @@ def _of_the_operation(x: Exchange, terms: Terms) -> bool:
         *example(response(b"<html>Bad Request</html>", status=400, media_type="text/html")),
     ),
 )
-def error_is_json(x: Exchange, terms: Terms) -> Findings:
+def error_is_json(x: Exchange, context: CheckContext) -> Findings:
     """An error has a JSON object as its body, declared as JSON.
 
     SDKs look for the reason in the parsed body; with text or HTML they raise without one, or fail to parse.
 
     Fix: send every error through the handler that writes the JSON body, those of the framework and router too.
     """
-    if not _of_the_operation(x, terms):
+    if not _of_the_operation(x, context):
         return
     declared = x.media_type == "application/json" or x.media_type.endswith("+json")
     if isinstance(x.json, Mapping) and declared:
-        yield Held("body")
+        yield Satisfied("body")
     else:
         seen = f"HTTP {x.status} with {show(x.header('content-type'))}: {show(x.content[:100])}"
         yield Violation(f"{seen}; expected application/json and a JSON object", "body")
@@ -80,23 +80,23 @@ MEMBERS: Final = {"members": ["message", "type", "param", "code"]}
         *example(plain({"error": {"message": "no", "param": {"role": "user"}}}, status=400)),
     ),
 )
-def error_has_envelope(x: Exchange, terms: Terms) -> Findings:
+def error_has_envelope(x: Exchange, context: CheckContext) -> Findings:
     """An error body has the common envelope: an `error` object whose message says something.
 
     Clients read `error.message`, and branch on its type and code; in any other shape they show an error without words.
 
     Fix: answer `{"error": {"message": …, "type": …, "param": …, "code": …}}`, with null where there is nothing to say.
     """
-    if not _of_the_operation(x, terms) or not isinstance(x.json, Mapping):
+    if not _of_the_operation(x, context) or not isinstance(x.json, Mapping):
         return  # a body that is no JSON has its own check
-    wrong = _envelope_faults(x.json.get("error", MISSING), terms.get("members", ["message"]))
-    if wrong and str(x.status) in terms.contract.errors:
+    wrong = _envelope_faults(x.json.get("error", MISSING), context.get("members", ["message"]))
+    if wrong and str(x.status) in context.contract.errors:
         return  # a documented shape has its own rows
     if wrong:
-        expected = f"an error object with {', '.join(terms.get('members', ['message']))}"
+        expected = f"an error object with {', '.join(context.get('members', ['message']))}"
         yield Violation(f"HTTP {x.status}: {'; '.join(wrong)}; expected {expected}", "/error")
     else:
-        yield Held("/error")
+        yield Satisfied("/error")
 
 
 def _envelope_faults(told: Any, members: list[str]) -> list[str]:
@@ -129,7 +129,7 @@ def _envelope_faults(told: Any, members: list[str]) -> list[str]:
         *example(stream({"error": {"message": "the prompt is too long", "code": 400}})),
     ),
 )
-def refusal_is_not_a_success(x: Exchange, terms: Terms) -> Findings:
+def refusal_is_not_a_success(x: Exchange, context: CheckContext) -> Findings:
     """No reply with HTTP 2xx has an error in the place of its completion.
 
     Clients, retries, caches, metrics and billing go by the status; an error behind a 200 looks like an empty success.
@@ -142,7 +142,7 @@ def refusal_is_not_a_success(x: Exchange, terms: Terms) -> Findings:
         expected = "expected the 4xx or 5xx that it stands for"
         yield Violation(f"HTTP {x.status} carries {show(x.documents[0].value)}; {expected}", x.documents[0].at)
     else:
-        yield Held()
+        yield Satisfied()
 
 
 def _message(x: Exchange) -> str:
@@ -177,14 +177,14 @@ SERIALISED: Final = re.compile(r"^\s*\[?\{['\"]\w+['\"]\s*:.*\}\]?\s*$", re.DOTA
         *example(error("TypeError: unsupported operand")),
     ),
 )
-def error_message_is_clean(x: Exchange, terms: Terms) -> Findings:
+def error_message_is_clean(x: Exchange, context: CheckContext) -> Findings:
     """An error speaks to the caller: no stack trace, no path, no exception or JSON text inside its message.
 
     Users are shown these words; and what they reveal of the server's insides helps those who attack it.
 
     Fix: catch exceptions at the edge, log them with the request id, and say in a sentence what to change.
     """
-    if not _of_the_operation(x, terms) or not x.content:
+    if not _of_the_operation(x, context) or not x.content:
         return
     message = _message(x)[:20_000]
     text = x.content[:20_000].decode("utf-8", "replace")
@@ -197,7 +197,7 @@ def error_message_is_clean(x: Exchange, terms: Terms) -> Findings:
     if SERIALISED.match(message):
         yield Violation(f"the message is {show(message)}, serialised data; expected a sentence", "/error/message")
     else:
-        yield Held("/error/message")
+        yield Satisfied("/error/message")
 
 
 KNOWN_STATUS: Final = {"statuses": [400, 401, 429, 500]}
@@ -209,14 +209,14 @@ KNOWN_STATUS: Final = {"statuses": [400, 401, 429, 500]}
     good=lambda: example(error(), **KNOWN_STATUS),
     bad=lambda: example(error(status=418), **KNOWN_STATUS),
 )
-def error_status_is_documented(x: Exchange, terms: Terms) -> Findings:
+def error_status_is_documented(x: Exchange, context: CheckContext) -> Findings:
     """An error has a status that the document lists.
 
     Generated clients know the documented statuses only and raise "unexpected status" for the others.
 
     Fix: list the status in the OpenAPI document, or answer with one that is listed.
     """
-    known = {str(status).upper() for status in terms.get("statuses", terms.contract.errors)}
+    known = {str(status).upper() for status in context.get("statuses", context.contract.errors)}
     if not known or x.status is None:
         return
     held = bool({str(x.status), f"{x.status // 100}XX", "DEFAULT"} & known)
@@ -238,7 +238,7 @@ PART: Final = re.compile(r"^request\.\w+(?:\.\w+)*\.(\w+)\.[\w-]+$")
         *example(group("refuse", "request.top_p.maximum 2", control=plain(FINE), probe=error("top_p is bad"))),
     ),
 )
-def error_names_the_field(group: Group, terms: Terms) -> Findings:
+def error_names_the_field(group: Group, context: CheckContext) -> Findings:
     """A refusal names the member of the request that it is about, and no other.
 
     With a dozen parameters in a request, "invalid request" leaves the caller to try them one by one.
@@ -249,28 +249,28 @@ def error_names_the_field(group: Group, terms: Terms) -> Findings:
     probe = next((x for x in group.all("probe") if x.refused and isinstance(x.json, Mapping)), None)
     if field is None or probe is None:
         return
-    names = _under_test(field[1], group.key, terms)
+    names = _under_test(field[1], group.key, context)
     parts = [*names, *PART.findall(group.key.partition(" ")[0])]
     param, expected = error_param(probe.json), " or ".join(names)
     own = isinstance(param, str) and bool(param)
     if own and any(spelling(name).search(param) for name in parts):
-        yield Held(label(group))
+        yield Satisfied(label(group))
     elif own:
-        seen = f"{tried(group, probe, terms)}: the member that is named is {show(param)}"
+        seen = f"{tried(group, probe, context)}: the member that is named is {show(param)}"
         yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
     elif any(spelling(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
-        yield Held(label(group))
+        yield Satisfied(label(group))
     else:
-        seen = f"{tried(group, probe, terms)}: {answer(probe)}"
+        seen = f"{tried(group, probe, context)}: {answer(probe)}"
         yield Violation(f"{seen}; expected {expected} to be named", "/error", probe.case.id)
 
 
-def _under_test(name: str, key: str, terms: Terms) -> list[str]:
+def _under_test(name: str, key: str, context: CheckContext) -> list[str]:
     """The member under test; of a combination, each of those that do not go together."""
-    rule = next((one for one in terms.contract.combinations if one.id == key.partition(" ")[0]), None)
+    rule = next((one for one in context.contract.combinations if one.id == key.partition(" ")[0]), None)
     if rule is None:
         return [name]
-    compared = [one for one in rule.compare or () if isinstance(one, str) and one in terms.contract.parameters]
+    compared = [one for one in rule.compare or () if isinstance(one, str) and one in context.contract.parameters]
     return list(dict.fromkeys([name, *rule.given, *rule.where, *rule.shape, *compared]))
 
 
@@ -282,11 +282,11 @@ def _required(parameter: Parameter | None) -> bool:
 @check(
     "errors",
     Scope.ERROR,
-    due=None,
-    good=lambda: example(error(asked={"temperature": 3})),
+    expected_when=None,
+    good=lambda: example(error(request={"temperature": 3})),
     bad=lambda: example(plain({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}, status=422)),
 )
-def error_names_a_sent_field(x: Exchange, terms: Terms) -> Findings:
+def error_names_a_sent_field(x: Exchange, context: CheckContext) -> Findings:
     """A refusal speaks of members that the request has, or ought to have.
 
     A member that the caller never sent was added on the way, by a gateway that the caller cannot mend.
@@ -296,7 +296,9 @@ def error_names_a_sent_field(x: Exchange, terms: Terms) -> Findings:
     if not isinstance(x.case.body, Mapping) or not isinstance(x.json, Mapping) or not x.refused:
         return
     named = _fields(x.json)
-    foreign = [name for name in named if name not in x.case.body and not _required(terms.contract.parameters.get(name))]
+    foreign = [
+        name for name in named if name not in x.case.body and not _required(context.contract.parameters.get(name))
+    ]
     if named:
         expected = "a member of the request, or one that is required"
         yield expect(not foreign, f"the error is about {show(foreign)}, which was not sent", expected, "/error")
@@ -327,13 +329,13 @@ def _shape(x: Exchange) -> tuple[Any, ...]:
     "errors",
     Scope.GROUP,
     group="channel",
-    good=lambda: example(group("channel", plain=error(), stream=error(asked={"stream": True}))),
+    good=lambda: example(group("channel", plain=error(), stream=error(request={"stream": True}))),
     bad=lambda: (
         *example(group("channel", plain=error(), stream=stream({"error": {"message": "no", "code": 400}}))),
         *example(group("channel", plain=error(), stream=plain({"message": "no", "code": 400}, status=400))),
     ),
 )
-def errors_agree_on_both_channels(group: Group, terms: Terms) -> Findings:
+def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findings:
     """The same mistake is refused in the same way, with and without `stream`.
 
     A client has one place where it handles refusals; a second status or shape for streams slips past it.
@@ -344,7 +346,7 @@ def errors_agree_on_both_channels(group: Group, terms: Terms) -> Findings:
     sure = [pair for pair in pairs if not any(_unsure(x) for x in pair)]
     if not sure:
         if pairs:
-            yield Unclear(f"{label(group)}: {answer(pairs[0][0])} plain, {answer(pairs[0][1])} streamed")
+            yield Inconclusive(f"{label(group)}: {answer(pairs[0][0])} plain, {answer(pairs[0][1])} streamed")
         return
     apart = [pair for pair in sure if _shape(pair[0]) != _shape(pair[1])]
     if all(x.successful for pair in sure for x in pair):
@@ -354,7 +356,7 @@ def errors_agree_on_both_channels(group: Group, terms: Terms) -> Findings:
         seen = f"{label(group)}: plain {_told(one)}; streamed {_told(other)}"
         yield Violation(f"{seen}; expected the same error on both", "/error", other.case.id, len(apart) < len(sure))
     else:
-        yield Held(label(group))
+        yield Satisfied(label(group))
 
 
 def _unsure(x: Exchange) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.usage_counts import counted
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
-from conformance.model import Held, Observation, Violation
+from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.json_text import MISSING
 
@@ -21,7 +21,7 @@ OPEN = completion(choice(" 4", finish=None))
         *example(plain(completion(choice(), choice(index=1, finish=None)), {"n": 2})),
     ),
 )
-def every_choice_finishes(x: Exchange, terms: Terms) -> Findings:
+def every_choice_finishes(x: Exchange, context: CheckContext) -> Findings:
     """Each choice has a finish reason when the reply is complete.
 
     Without it a client cannot tell a whole text from one that was cut, and agents wait for an end that never comes.
@@ -39,7 +39,7 @@ def every_choice_finishes(x: Exchange, terms: Terms) -> Findings:
             seen = f"finish_reason is {said} at the end of choice {show(one.index)}, {len(one.parts)} parts"
             yield Violation(f"{seen}; expected a reason", one.parts[-1].at)
     if held:
-        yield Held(count=held)
+        yield Satisfied(count=held)
 
 
 VALUES = {"values": ["stop", "length", "content_filter"], "null_in_chunks": True}
@@ -55,15 +55,15 @@ VALUES = {"values": ["stop", "length", "content_filter"], "null_in_chunks": True
         *example(stream(OPEN, completion(choice())), values=["stop", "length"], null_in_chunks=False),
     ),
 )
-def finish_reason_is_one_of(x: Exchange, terms: Terms) -> Findings:
+def finish_reason_is_one_of(x: Exchange, context: CheckContext) -> Findings:
     """A finish reason is one of the documented values, and null in a chunk before the end.
 
     Clients map it to an enumeration: an engine's own word or an empty string raises, or passes as unfinished.
 
     Fix: translate the engine's reasons to the documented ones; send null, not '', until the choice is finished.
     """
-    values = terms.get("values", VALUES["values"])
-    null_is_fine = not x.streamed or terms.get(
+    values = context.get("values", VALUES["values"])
+    null_is_fine = not x.streamed or context.get(
         "null_in_chunks", True
     )  # null in a plain body: see every_choice_finishes
     held = 0
@@ -79,7 +79,7 @@ def finish_reason_is_one_of(x: Exchange, terms: Terms) -> Findings:
                 expected = " or ".join("null" if value is None else str(value) for value in allowed)
                 yield Violation(f"finish_reason is {show(reason)}; expected {expected}", document.at)
     if held:
-        yield Held(count=held)
+        yield Satisfied(count=held)
 
 
 @check(
@@ -88,7 +88,7 @@ def finish_reason_is_one_of(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(stream(completion(choice()), completion(choice("")))),
     bad=lambda: example(stream(completion(choice(finish="stop")), completion(choice("", finish="length")))),
 )
-def finish_reason_is_settled(x: Exchange, terms: Terms) -> Findings:
+def finish_reason_is_settled(x: Exchange, context: CheckContext) -> Findings:
     """A choice is given one finish reason; it may be said twice, but not changed.
 
     A client acts on the first reason it sees: it asks for more after `length` and stops after `stop`.
@@ -102,7 +102,7 @@ def finish_reason_is_settled(x: Exchange, terms: Terms) -> Findings:
             continue
         reasons = list(dict.fromkeys(part.finish_reason for part in one.parts if part.finish_reason))
         if len(reasons) == 1:
-            yield Held(one.at)
+            yield Satisfied(one.at)
         else:
             seen = f"choice {show(one.index)} finishes with {' and then '.join(map(show, reasons))}"
             yield Violation(f"{seen}; expected one reason", one.parts[-1].at)
@@ -114,7 +114,7 @@ def finish_reason_is_settled(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(stream(completion(choice()), completion(choice("")))),
     bad=lambda: example(stream(completion(choice(finish="stop")), completion(choice(" 6")))),
 )
-def no_text_after_finish(x: Exchange, terms: Terms) -> Findings:
+def no_text_after_finish(x: Exchange, context: CheckContext) -> Findings:
     """No text of a choice comes after its finish reason.
 
     A client closes the choice when it finishes; what comes later is lost, or breaks its state.
@@ -129,7 +129,7 @@ def no_text_after_finish(x: Exchange, terms: Terms) -> Findings:
         first = next(place for place, part in enumerate(one.parts) if part.finish_reason)
         late = next((part for part in one.parts[first + 1 :] if part.text), None)
         if late is None:
-            yield Held(one.at)
+            yield Satisfied(one.at)
         else:
             seen = f"choice {show(one.index)} has text {show(late.text, 60)} after finish_reason"
             yield Violation(f"{seen} {show(one.parts[first].finish_reason)}; expected no more text", late.at)
@@ -157,7 +157,7 @@ def _visible(one: Choice, limit: int, spent: bool) -> int:
 @check(
     "finish",
     Scope.SUCCESS,
-    due=None,
+    expected_when=None,
     good=lambda: (
         *example(plain(completion(choice(FOUR[0], logprobs=logprobs(FOUR[1]))), SCORED)),
         *example(plain(completion(choice(" a b", finish="stop", logprobs=logprobs([" a", " b"]))), SCORED)),
@@ -168,24 +168,24 @@ def _visible(one: Choice, limit: int, spent: bool) -> int:
         *example(plain(completion(choice(FOUR[0], finish="stop", logprobs=logprobs(FOUR[1]))), SCORED)),
         *example(plain(completion(choice(" a", finish="stop")), {"max_tokens": 1})),
         *example(
-            stream(OPEN, completion(choice(finish="stop")), completion(usage=usage(4, 2)), asked={"max_tokens": 2})
+            stream(OPEN, completion(choice(finish="stop")), completion(usage=usage(4, 2)), request={"max_tokens": 2})
         ),
     ),
 )
-def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
+def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
     """A choice is said to have reached the limit where it has that many tokens, and only there.
 
     After `length` a client asks for the rest, after `stop` it does not: told wrongly it pays more or loses the end.
 
     Fix: decide the reason for each choice by its own tokens; say `stop` only after a stop sequence or the end of text.
     """
-    asked = terms.asked(x)
-    limit, reason = asked.max_tokens or 0, terms.get("reason", terms.length)
-    if not 0 < limit <= ROOM or asked.echo or len(x.case.content) > SHORT:
+    request = context.request(x)
+    limit, reason = request.max_tokens or 0, context.get("reason", context.length)
+    if not 0 < limit <= ROOM or request.echo or len(x.case.content) > SHORT:
         return
-    used_up = counted(x.usage, "completion_tokens") == limit * asked.choices and asked.best_of == asked.n
+    used_up = counted(x.usage, "completion_tokens") == limit * request.choices and request.best_of == request.n
     spent = x.streamed and used_up
-    may_stop = bool(asked.stops) or asked.get("response_format") is not None
+    may_stop = bool(request.stops) or request.get("response_format") is not None
     for one in x.choices.values():
         at = one.parts[-1].at
         if x.reasoned:
@@ -193,11 +193,11 @@ def length_means_the_limit(x: Exchange, terms: Terms) -> Findings:
         elif one.finish_reason == reason:
             tokens = len((one.logprobs or {}).get("tokens", ()))
             if tokens < limit and used_up:
-                yield Held(at)  # that fewer are listed than counted is a row of its own
+                yield Satisfied(at)  # that fewer are listed than counted is a row of its own
             elif tokens:
                 seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
-        elif one.finish_reason == terms.stop and not may_stop and (visible := _visible(one, limit, spent)):
+        elif one.finish_reason == context.stop and not may_stop and (visible := _visible(one, limit, spent)):
             # An end of text that comes as the last token leaves no room for so many visible ones.
-            seen = f"choice {show(one.index)} finishes with {show(terms.stop)} after {visible} visible tokens"
+            seen = f"choice {show(one.index)} finishes with {show(context.stop)} after {visible} visible tokens"
             yield expect(visible < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)

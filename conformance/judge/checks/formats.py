@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.contract.validity import validator
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.stop import generated
 from conformance.judge.comparison import blame, excuse, members
 from conformance.judge.fixtures import choice, completion, example, group, plain
-from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Group
 from conformance.model.json_text import MISSING, dumps, loads
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 OBJECT: Final = {"response_format": {"type": "json_object"}}
 NAMED: Final = {
@@ -26,9 +26,9 @@ NAMED: Final = {
 _DECODER: Final = json.JSONDecoder()
 
 
-def wanted(asked: Asked) -> tuple[bool, Mapping[str, Any] | None]:
+def wanted(request: RequestView) -> tuple[bool, Mapping[str, Any] | None]:
     """Whether JSON is asked for, and the schema that it should fit, if one is named."""
-    told = asked.get("response_format")
+    told = request.get("response_format")
     if not isinstance(told, Mapping) or told.get("type") not in ("json_object", "json_schema"):
         return False, None
     inner = told.get("json_schema")
@@ -47,7 +47,7 @@ def wanted(asked: Asked) -> tuple[bool, Mapping[str, Any] | None]:
         + example(_probe('{"a": 1} That is all', "length", OBJECT))
     ),
 )
-def json_is_valid(group: Group, terms: Terms) -> Findings:
+def json_is_valid(group: Group, context: CheckContext) -> Findings:
     """Where a JSON format is asked for, the text is JSON of that shape, or the beginning of it where the limit cut it.
 
     Programs parse the text at once; prose where JSON was promised stops them.
@@ -59,14 +59,14 @@ def json_is_valid(group: Group, terms: Terms) -> Findings:
         yield problem
         return
     for x in members(group, "probe"):
-        asked = terms.asked(x)
-        due, schema = wanted(asked)
-        for found in x.choices.values() if due else ():
-            text = generated(asked, found)
-            whole = found.finish_reason == terms.stop and not asked.stops
+        request = context.request(x)
+        expected_when, schema = wanted(request)
+        for found in x.choices.values() if expected_when else ():
+            text = generated(request, found)
+            whole = found.finish_reason == context.stop and not request.stops
             if text is None or not text.strip():
-                yield Unclear("the text is blank, so it shows no format")
-            elif found.finish_reason in {terms.stop, terms.length}:
+                yield Inconclusive("the text is blank, so it shows no format")
+            elif found.finish_reason in {context.stop, context.length}:
                 yield blame(_judged(text.strip(), schema, whole=whole, at=found.at), x.case.id)
 
 
@@ -78,14 +78,14 @@ def _judged(text: str, schema: Mapping[str, Any] | None, *, whole: bool, at: str
             return Violation(f"the text is {show(text)}; expected one JSON text", at)
         if not text.startswith("{") and _type(schema) == "object":
             return Violation(f"the text begins with {show(text[:40])}; expected a JSON object", at)
-        return Held(at)
+        return Satisfied(at)
     if end < len(text):
         return Violation(f"{show(text[end:])} follows the JSON text; expected nothing", at)
     if whole and _strict(text) is MISSING:
         return Violation(f"the text is {show(text)}; expected JSON without NaN and Infinity", at)
     if not isinstance(value, Mapping) and _type(schema) == "object" and (whole or not isinstance(value, (int, float))):
         return Violation(f"the text is {show(text)}; expected a JSON object", at)
-    return _fits(value, schema, at) if whole and schema else Held(at)
+    return _fits(value, schema, at) if whole and schema else Satisfied(at)
 
 
 def _type(schema: Mapping[str, Any] | None) -> Any:
@@ -102,13 +102,13 @@ def _strict(text: str) -> Any:
 
 def _fits(value: Any, schema: Mapping[str, Any], at: str) -> Finding:
     if not _local(schema):
-        return Unclear("the schema that was asked for refers to another document")
+        return Inconclusive("the schema that was asked for refers to another document")
     try:
         valid = validator(dumps(schema)).is_valid(value)
     except ValueError:
-        return Unclear("the schema that was asked for cannot be read")
+        return Inconclusive("the schema that was asked for cannot be read")
     if valid:
-        return Held(at)
+        return Satisfied(at)
     return Violation(f"the text is {show(value)}; expected it to fit the schema {show(dict(schema))}", at)
 
 
@@ -121,5 +121,5 @@ def _local(schema: Any) -> bool:
     return all(map(_local, schema)) if isinstance(schema, list) else True
 
 
-def _probe(text: str, finish: str, asked: Mapping[str, Any]) -> Group:
-    return group("json", probe=plain(completion(choice(text, finish=finish)), asked))
+def _probe(text: str, finish: str, request: Mapping[str, Any]) -> Group:
+    return group("json", probe=plain(completion(choice(text, finish=finish)), request))

@@ -7,9 +7,9 @@ from datetime import UTC
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Any, Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.fixtures import CREATED, choice, completion, example, group, plain, stream
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Document, Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -31,7 +31,7 @@ def _completions(x: Exchange) -> Iterator[tuple[Document, Mapping[str, Any]]]:
     good=lambda: example(plain(completion(choice(), id="b7c1"))),
     bad=lambda: example(plain(completion(choice(), id=""))),
 )
-def id_is_not_empty(x: Exchange, terms: Terms) -> Findings:
+def id_is_not_empty(x: Exchange, context: CheckContext) -> Findings:
     """A completion's id is not the empty string.
 
     The id is what logs, caches and support requests refer to; an empty one is the same for all.
@@ -45,7 +45,7 @@ def id_is_not_empty(x: Exchange, terms: Terms) -> Findings:
         elif isinstance(value.get("id"), str):
             held += 1
     if held:
-        yield Held(count=held)
+        yield Satisfied(count=held)
 
 
 @check(
@@ -57,7 +57,7 @@ def id_is_not_empty(x: Exchange, terms: Terms) -> Findings:
         *example(plain(completion(choice(), created=0))),
     ),
 )
-def created_is_in_seconds(x: Exchange, terms: Terms) -> Findings:
+def created_is_in_seconds(x: Exchange, context: CheckContext) -> Findings:
     """`created` is the time of the completion in Unix seconds.
 
     Read as seconds, a time in milliseconds lies tens of thousands of years ahead, and date libraries raise on it.
@@ -77,20 +77,20 @@ def created_is_in_seconds(x: Exchange, terms: Terms) -> Findings:
             expected = f"within a day of {sent:.0f}" if sent > EARLIEST else "Unix seconds"
             yield Violation(f"created is {show(created)}; expected {expected}", f"{document.at} /created")
     if held:
-        yield Held(count=held)
+        yield Satisfied(count=held)
 
 
 @check(
     "schema",
     Scope.SUCCESS,
-    due=None,  # no request brings a server to say what time it is
+    expected_when=None,  # no request brings a server to say what time it is
     good=lambda: example(plain(completion(choice(), created=CREATED + 75), headers={"date": NOW})),
     bad=lambda: (
         *example(plain(completion(choice(), created=CREATED + 8 * 3600), headers={"date": NOW})),
         *example(stream(completion(choice(), created=CREATED - 5 * 3600), headers={"date": NOW})),
     ),
 )
-def created_agrees_with_the_clock(x: Exchange, terms: Terms) -> Findings:
+def created_agrees_with_the_clock(x: Exchange, context: CheckContext) -> Findings:
     """`created` is the time that the response's own Date header tells, give or take half an hour.
 
     Stores sort and expire completions by `created`; local time in place of UTC puts them hours into the future or past.
@@ -111,7 +111,7 @@ def created_agrees_with_the_clock(x: Exchange, terms: Terms) -> Findings:
             told = f"created is {show(created)}, {abs(created - now) / 3600:.1f} h away from the Date header"
             yield Violation(f"{told}; expected about {now:.0f}", f"{document.at} /created")
     if held:
-        yield Held(count=held)
+        yield Satisfied(count=held)
 
 
 def _date(x: Exchange) -> float | None:
@@ -140,7 +140,7 @@ def _id(x: Exchange) -> str | None:
         group("repeat", first=plain(completion(choice(), id="a")), second=plain(completion(choice(), id="a")))
     ),
 )
-def ids_are_unique(group: Group, terms: Terms) -> Findings:
+def ids_are_unique(group: Group, context: CheckContext) -> Findings:
     """Two requests get completions of different ids, be they the same request twice.
 
     Stores keyed by id overwrite one completion with the other.
@@ -149,11 +149,11 @@ def ids_are_unique(group: Group, terms: Terms) -> Findings:
     """
     found = [(x, name) for role in ("first", "second") for x in group.all(role) if (name := _id(x)) is not None]
     if len(found) < 2:
-        yield Unclear("fewer than two completions with an id came back")
+        yield Inconclusive("fewer than two completions with an id came back")
         return
     ids = [name for _, name in found]
     if len(set(ids)) == len(ids):
-        yield Held("id", count=len(ids))
+        yield Satisfied("id", count=len(ids))
     else:
         again = next(place for place, name in enumerate(ids) if name in ids[:place])
         yield Violation(f"id {show(ids[again])} came twice; expected a new one", "id", found[again][0].case.id)

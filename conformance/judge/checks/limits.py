@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.acceptance import (
     REPEATS,
     TRANSIENT,
@@ -24,7 +24,7 @@ from conformance.judge.checks.acceptance import (
     tried,
 )
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream
-from conformance.model import Credential, Held, Observation, Unclear, Validity, Violation
+from conformance.model import Credential, Inconclusive, Observation, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import dumps
 
@@ -40,9 +40,9 @@ UNSUPPORTED: Final = re.compile(
     group="accept",
     keyed=True,
     good=lambda: example(group("accept", "request.n.accepts n=2", control=plain(FINE), probe=plain(FINE, {"n": 2}))),
-    bad=lambda: example(group("accept", "request.n.accepts n=2", control=plain(FINE), probe=error(asked={"n": 2}))),
+    bad=lambda: example(group("accept", "request.n.accepts n=2", control=plain(FINE), probe=error(request={"n": 2}))),
 )
-def valid_is_accepted(group: Group, terms: Terms) -> Findings:
+def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
     """A documented value is accepted.
 
     Programs are written from the document: a value that it allows and the server refuses stops them in production.
@@ -52,28 +52,28 @@ def valid_is_accepted(group: Group, terms: Terms) -> Findings:
     control, missing = open_control(group)
     probes = group.all("probe")
     if not probes and any(accepted(x) for x in group.all("joint")):
-        yield Held(label(group))  # accepted in company: it speaks for each value; refused, it would speak for none
+        yield Satisfied(label(group))  # accepted in company: it speaks for each value; refused, it would speak for none
         return
     if control is None or not probes:
-        yield Unclear(missing or f"{label(group)}: not sent alone")
+        yield Inconclusive(missing or f"{label(group)}: not sent alone")
         return
     taken = [x for x in probes if accepted(x)]
     turned_down = [x for x in probes if denied(x, control)]
     broken = [x for x in probes if failed(x)]
     if turned_down:
-        seen = f"{tried(group, turned_down[0], terms)}: {answer(turned_down[0])}"
+        seen = f"{tried(group, turned_down[0], context)}: {answer(turned_down[0])}"
         expected = f"expected 2xx, as its control has ({control.case.id})"
         yield Violation(f"{seen}; {expected}", "", turned_down[0].case.id, flaky=bool(taken))
     elif taken:
-        yield Held(label(group))
+        yield Satisfied(label(group))
     elif len(broken) >= REPEATS:
-        seen = f"{tried(group, broken[0], terms)}: {answer(broken[0])}, {len(broken)} times"
+        seen = f"{tried(group, broken[0], context)}: {answer(broken[0])}, {len(broken)} times"
         yield Violation(f"{seen}; expected 2xx, as its control has", "", broken[0].case.id)
     else:
-        yield Unclear(f"{label(group)}: {answer(probes[0])}, neither accepted nor refused", repeat=bool(broken))
+        yield Inconclusive(f"{label(group)}: {answer(probes[0])}, neither accepted nor refused", repeat=bool(broken))
 
 
-REFUSED: Final = error("n must be at least 1", asked={"n": 0}, validity=Validity.INVALID)
+REFUSED: Final = error("n must be at least 1", request={"n": 0}, validity=Validity.INVALID)
 
 
 @check(
@@ -87,7 +87,7 @@ REFUSED: Final = error("n must be at least 1", asked={"n": 0}, validity=Validity
         *example(group("refuse", "auth.no-key", control=plain(FINE), probe=error(status=404)), statuses=[401, 403]),
     ),
 )
-def invalid_is_refused(group: Group, terms: Terms) -> Findings:
+def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     """A value that the document excludes is refused with a 4xx.
 
     A mistake that is accepted without a word is found in the results, or on the bill, instead of in the first reply.
@@ -97,24 +97,24 @@ def invalid_is_refused(group: Group, terms: Terms) -> Findings:
     control, missing = open_control(group)
     probes = group.all("probe")
     if control is None or not probes:
-        yield Unclear(missing or f"{label(group)}: not sent")
+        yield Inconclusive(missing or f"{label(group)}: not sent")
         return
-    statuses = terms.get("statuses", ())
+    statuses = context.get("statuses", ())
     wanted = f"HTTP {' or '.join(map(str, statuses))}" if statuses else "a 4xx that says why"
     refused = [x for x in probes if (x.status in statuses if statuses else x.refused or _disguised(x))]
     wrong = [x for x in probes if x not in refused and (x.successful or (statuses and _another_refusal(x)))]
     wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
     broken = [x for x in probes if failed(x) and x not in refused]
     if wrong:
-        seen = f"{tried(group, wrong[0], terms)}: {answer(wrong[0])}"
+        seen = f"{tried(group, wrong[0], context)}: {answer(wrong[0])}"
         yield Violation(f"{seen}; expected {wanted}", "", wrong[0].case.id, flaky=bool(refused))
     elif refused:
-        yield Held(label(group))
+        yield Satisfied(label(group))
     elif len(broken) >= REPEATS:
-        seen = f"{tried(group, broken[0], terms)}: {answer(broken[0])}, {len(broken)} times"
+        seen = f"{tried(group, broken[0], context)}: {answer(broken[0])}, {len(broken)} times"
         yield Violation(f"{seen}; expected {wanted}", "", broken[0].case.id)
     else:
-        yield Unclear(f"{label(group)}: {answer(probes[0])}, which is no verdict on it", repeat=bool(broken))
+        yield Inconclusive(f"{label(group)}: {answer(probes[0])}, which is no verdict on it", repeat=bool(broken))
 
 
 def _disguised(x: Exchange) -> bool:
@@ -134,7 +134,7 @@ def _another_refusal(x: Exchange) -> bool:
     good=lambda: example(group("observe", "request.top_p.edge top_p=0", control=plain(FINE), probe=plain(FINE))),
     bad=lambda: example(group("observe", "request.top_p.edge top_p=0", control=plain(FINE), probe=error())),
 )
-def edge_is_observed(group: Group, terms: Terms) -> Findings:
+def edge_is_observed(group: Group, context: CheckContext) -> Findings:
     """What the target does where the document can be read in two ways.
 
     A client that meets the point must know what this server does; neither answer is wrong.
@@ -144,13 +144,13 @@ def edge_is_observed(group: Group, terms: Terms) -> Findings:
     control, missing = open_control(group)
     probe = group.one("probe")
     if control is None or probe is None:
-        yield Unclear(missing or f"{label(group)}: not sent")
+        yield Inconclusive(missing or f"{label(group)}: not sent")
     elif accepted(probe):
         yield Observation(label(group), f"accepted, {answer(probe)}")
     elif denied(probe, control):
         yield Observation(label(group), f"refused, {answer(probe)}")
     else:
-        yield Unclear(f"{label(group)}: {answer(probe)}, neither accepted nor refused")
+        yield Inconclusive(f"{label(group)}: {answer(probe)}, neither accepted nor refused")
 
 
 BEYOND_CONTEXT: Final = re.compile(r"context|too long|too large|maximum.{0,24}(?:length|tokens)", re.IGNORECASE)
@@ -162,11 +162,11 @@ ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 @check(
     "limits",
     Scope.ANY,
-    wide=True,
+    needs_whole_run=True,
     good=lambda: example(plain(FINE, {"n": 2, "temperature": 0})),
-    bad=lambda: example(error("n must be 1 when temperature is 0", asked={"n": 2, "temperature": 0})),
+    bad=lambda: example(error("n must be 1 when temperature is 0", request={"n": 2, "temperature": 0})),
 )
-def combination_is_accepted(x: Exchange, terms: Terms) -> Findings:
+def combination_is_accepted(x: Exchange, context: CheckContext) -> Findings:
     """Documented values that are each accepted alone are accepted together.
 
     No document lists pairs that exclude each other beyond those it names; a client finds the others at run time.
@@ -176,33 +176,33 @@ def combination_is_accepted(x: Exchange, terms: Terms) -> Findings:
     case = x.case
     if case.validity is not Validity.VALID or case.credential is not Credential.KEY or case.hostile:
         return
-    if case.method != terms.contract.method or any(m.role == "probe" and m.kind in ALONE for m in case.groups):
+    if case.method != context.contract.method or any(m.role == "probe" and m.kind in ALONE for m in case.groups):
         return
     if accepted(x):
-        yield Held()
+        yield Satisfied()
     elif x.refused:
         told = error_text(x)
         if UNSUPPORTED.search(told):  # a model's limits, said in plain words
             yield Observation("valid requests refused as not supported", answer(x))
         elif len(case.content) > LONG and (BEYOND_CONTEXT.search(told) or x.status == 413):
             yield Observation("valid requests refused as too long for the model", answer(x))
-        elif single := _refused_alone(x, terms):
+        elif single := _refused_alone(x, context):
             yield Observation("valid requests refused for a value that is refused alone", f"{single}: {answer(x)}")
         else:
             yield Violation(f"{answer(x)} to {show(case.content, 200)}; expected 2xx, for each value is documented")
 
 
-def _refused_alone(x: Exchange, terms: Terms) -> str:
+def _refused_alone(x: Exchange, context: CheckContext) -> str:
     """The member of a refused request that is refused by itself; empty where they were refused for being together."""
     body = x.case.body
-    if not terms.alone or not isinstance(body, Mapping):
+    if not context.alone or not isinstance(body, Mapping):
         return ""
     param = error_param(x.json)
     told = param if isinstance(param, str) and param else error_words(x)
-    same = [name for name in body if name in terms.alone and dumps(body[name]) in terms.alone[name]]
+    same = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
     named = [name for name in body if name != "model" and spelling(name).search(told)]
-    if not same and len(named) == 1 and dumps(body[named[0]]) not in terms.taken.get(named[0], ()):
-        same = [name for name in named if name in terms.alone]  # another value of it, as little liked
+    if not same and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
+        same = [name for name in named if name in context.alone]  # another value of it, as little liked
     return same[0] if same else ""
 
 
@@ -211,9 +211,9 @@ def _refused_alone(x: Exchange, terms: Terms) -> str:
     Scope.GROUP,
     group="twin",
     good=lambda: example(group("twin", plain=plain(FINE), stream=stream(FINE))),
-    bad=lambda: example(group("twin", plain=plain(FINE, {"echo": True}), stream=error(asked={"echo": True}))),
+    bad=lambda: example(group("twin", plain=plain(FINE, {"echo": True}), stream=error(request={"echo": True}))),
 )
-def channels_accept_alike(group: Group, terms: Terms) -> Findings:
+def channels_accept_alike(group: Group, context: CheckContext) -> Findings:
     """A request that is accepted plain is accepted streamed, and the other way round.
 
     An application switches streaming on for its users' comfort and does not expect other parameters to fail by it.
@@ -225,7 +225,7 @@ def channels_accept_alike(group: Group, terms: Terms) -> Findings:
         return
     taken = {side: [accepted(x) for x in members] for side, members in (("plain", plains), ("stream", streams))}
     if any(taken["plain"]) and any(taken["stream"]):
-        yield Held(label(group))
+        yield Satisfied(label(group))
     elif any(taken["plain"]) or any(taken["stream"]):
         good, bad = ("plain", streams) if any(taken["plain"]) else ("stream", plains)
         lost = [x for x in bad if x.refused or failed(x)]
@@ -234,4 +234,4 @@ def channels_accept_alike(group: Group, terms: Terms) -> Findings:
             seen = f"{other}: {answer(lost[0])}; {good}: HTTP 200"
             yield Violation(f"{seen}; expected the same on both", label(group), lost[0].case.id)
         else:
-            yield Unclear(f"{label(group)}: {answer(bad[0])}", repeat=bool(lost))
+            yield Inconclusive(f"{label(group)}: {answer(bad[0])}", repeat=bool(lost))

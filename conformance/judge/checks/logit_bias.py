@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import strings
 from conformance.judge.checks.stop import generated
 from conformance.judge.comparison import blame, counted, excuse, members
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
 from conformance.judge.token_text import unit
-from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange, Group
 
 FORCE, BAN = 100, -100
@@ -47,13 +47,13 @@ class Said:
         return whole and not (self.reasoned and self.piece is None)
 
 
-def said(x: Exchange, found: Choice, terms: Terms) -> Said:
+def said(x: Exchange, found: Choice, context: CheckContext) -> Said:
     """What a choice consists of."""
-    asked = terms.asked(x)
-    told = asked.choices == 1 and asked.best_of == 1 and not found.reasoned
+    request = context.request(x)
+    told = request.choices == 1 and request.best_of == 1 and not found.reasoned
     count = counted(x, "completion_tokens") if told else None
-    tokens = strings(found.logprobs or {}) if not asked.echo else None
-    return Said(generated(asked, found) or "", tuple(tokens or ()), count, found.reasoned)
+    tokens = strings(found.logprobs or {}) if not request.echo else None
+    return Said(generated(request, found) or "", tuple(tokens or ()), count, found.reasoned)
 
 
 def biased(x: Exchange, value: float) -> set[str]:
@@ -80,7 +80,7 @@ def _forced(text: str, tokens: list[str] | None = None) -> Exchange:
     good=lambda: example(_force(_forced(" is is is is"))) + example(_force(_forced("aaaa", ["a"] * 4))),
     bad=lambda: example(_force(_forced(" 4, 5"))) + example(_force(_forced("abab", ["a", "b"] * 2))),
 )
-def bias_forces(group: Group, terms: Terms) -> Findings:
+def bias_forces(group: Group, context: CheckContext) -> Findings:
     """A token with a bias of 100 is the only one that comes.
 
     Classifiers limit answers to a few tokens this way; a bias without effect lets any text through.
@@ -93,11 +93,11 @@ def bias_forces(group: Group, terms: Terms) -> Findings:
         return
     for x in members(group, "with"):
         for found in x.choices.values():
-            one = said(x, found, terms)
+            one = said(x, found, context)
             if not one.tells:
-                yield Unclear("the forced token shows no text that could repeat")
+                yield Inconclusive("the forced token shows no text that could repeat")
             elif one.piece is not None:
-                yield Held(found.at)
+                yield Satisfied(found.at)
             else:
                 shown = show(list(one.tokens)) if one.tokens else show(one.text)
                 ids = ", ".join(sorted(biased(x, FORCE)))
@@ -112,7 +112,7 @@ def bias_forces(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_ban(" is was is is", " was was was")) + example(_ban(" is is is", " was was")),
     bad=lambda: example(_ban(" is was is is", " is was is is")) + example(_natural(" is", [" so", " is"])),
 )
-def bias_bans(group: Group, terms: Terms) -> Findings:
+def bias_bans(group: Group, context: CheckContext) -> Findings:
     """A token with a bias of -100 does not come.
 
     Applications ban words and delimiters this way; one that comes all the same breaks what is built on its absence.
@@ -130,33 +130,33 @@ def bias_bans(group: Group, terms: Terms) -> Findings:
             model = before.choices.get(found.index)
             if model is not None:
                 free = members(group, "without")
-                said_now, said_before = said(x, found, terms), said(before, model, terms)
-                yield blame(_banned(x, said_now, said_before, free[0] if free else None, terms), x.case.id)
+                said_now, said_before = said(x, found, context), said(before, model, context)
+                yield blame(_banned(x, said_now, said_before, free[0] if free else None, context), x.case.id)
 
 
-def _banned(x: Exchange, now: Said, before: Said, free: Exchange | None, terms: Terms) -> Finding:
+def _banned(x: Exchange, now: Said, before: Said, free: Exchange | None, context: CheckContext) -> Finding:
     ids = ", ".join(sorted(biased(x, BAN)))
     if biased(x, FORCE):
         # Two tokens are forced, then one of them is banned: only the other is left.
         if not now.tells or not before.tells:
-            return Unclear("the forced tokens show no text that could repeat")
+            return Inconclusive("the forced tokens show no text that could repeat")
         if now.piece is None:
             return Violation(f"with token {ids} banned the text is {show(now.text)}; expected the other forced token")
         if now.piece == before.piece:
-            return Unclear("the banned token did not come without the ban either")
-        return Held()
+            return Inconclusive("the banned token did not come without the ban either")
+        return Satisfied()
     piece = before.piece
     if not before.tells or piece is None:
-        return Unclear("forcing the token does not show what it looks like")
+        return Inconclusive("forcing the token does not show what it looks like")
     if piece in now.tokens:
         told = f"token {ids} is {show(piece)} and comes though banned: {show(list(now.tokens))}"
         return Violation(f"{told}; expected other tokens")
-    natural = said(free, free.choices[0], terms).tokens if free is not None and 0 in free.choices else ()
+    natural = said(free, free.choices[0], context).tokens if free is not None and 0 in free.choices else ()
     if piece not in natural:
-        return Unclear(f"{show(piece)} does not come without the ban either")
+        return Inconclusive(f"{show(piece)} does not come without the ban either")
     if not now.tokens:
-        return Unclear("the tokens are not told, so a banned one cannot be recognised")
-    return Held()
+        return Inconclusive("the tokens are not told, so a banned one cannot be recognised")
+    return Satisfied()
 
 
 def _force(x: Exchange) -> Group:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
-from conformance.model import Finding, Held, Violation
+from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.json_text import MISSING
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 LISTS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
 HUGE = 2**1000
@@ -21,19 +21,19 @@ SCORED = {"logprobs": 1}
 ECHOED = {"logprobs": 1, "echo": True, "prompt": "1, 2,"}
 
 
-def asks_for_logprobs(asked: Asked, terms: Terms) -> bool:
+def asks_for_logprobs(request: RequestView, context: CheckContext) -> bool:
     """Due where log probabilities are asked for and there is something to score."""
-    return asked.logprobs is not None and (asked.max_tokens != 0 or asked.echo)
+    return request.logprobs is not None and (request.max_tokens != 0 or request.echo)
 
 
-def asks_for_alternatives(asked: Asked, terms: Terms) -> bool:
+def asks_for_alternatives(request: RequestView, context: CheckContext) -> bool:
     """Due where at least one alternative is asked for."""
-    return asks_for_logprobs(asked, terms) and (asked.logprobs or 0) > 0
+    return asks_for_logprobs(request, context) and (request.logprobs or 0) > 0
 
 
-def asks_for_none(asked: Asked, terms: Terms) -> bool:
+def asks_for_none(request: RequestView, context: CheckContext) -> bool:
     """Due where the request does not mention log probabilities."""
-    return asked.raw("logprobs") in (MISSING, None)
+    return request.raw("logprobs") in (MISSING, None)
 
 
 def judged(x: Exchange) -> Iterator[Choice]:
@@ -67,17 +67,17 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < HUGE
 
 
-def example_of(asked: Mapping[str, Any], text: str = " 4, 5", **lists: Any) -> Exchange:
+def example_of(request: Mapping[str, Any], text: str = " 4, 5", **lists: Any) -> Exchange:
     """A reply of one choice whose lists agree, apart from those given; MISSING leaves one out."""
     whole = {**logprobs(TOKENS, start=len("1, 2, 3,")), **lists}
     kept = {name: value for name, value in whole.items() if value is not MISSING}
-    return plain(completion(choice(text, logprobs=kept)), asked)
+    return plain(completion(choice(text, logprobs=kept)), request)
 
 
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_alternatives,
+    expected_when=asks_for_alternatives,
     good=lambda: example(example_of(SCORED)) + example(plain(completion(choice(logprobs=CHAT)), SCORED), shape="free"),
     bad=lambda: (
         example(plain(completion(choice()), SCORED))
@@ -85,16 +85,16 @@ def example_of(asked: Mapping[str, Any], text: str = " 4, 5", **lists: Any) -> E
         + example(plain(completion(choice(logprobs={"content": [" 4", ",", " 5"]})), SCORED), shape="free")
     ),
 )
-def logprobs_are_returned(x: Exchange, terms: Terms) -> Findings:
+def logprobs_are_returned(x: Exchange, context: CheckContext) -> Findings:
     """A request for log probabilities gets them for every choice, in the lists of text completions if any are promised.
 
     Evaluation tools score texts by these lists; a null makes them crash, or report chance as a result.
 
     Fix: fill `logprobs` with tokens and token_logprobs for each choice, plain and streamed, or refuse the parameter.
     """
-    if not terms.asked(x).logprobs:
+    if not context.request(x).logprobs:
         return
-    wanted = terms.get("members", ("tokens", "token_logprobs"))
+    wanted = context.get("members", ("tokens", "token_logprobs"))
     for found in judged(x):
         lists = found.logprobs
         if not found.text and not lists:
@@ -102,8 +102,8 @@ def logprobs_are_returned(x: Exchange, terms: Terms) -> Findings:
         if lists is None:
             yield Violation("logprobs is null in every part; expected an object, as asked for", found.at)
             continue
-        if terms.get("shape") == "free" and not lists.get("tokens") and lists.get("content"):
-            yield _as_in_chat(lists["content"][terms.asked(x).echo :], found.at)
+        if context.get("shape") == "free" and not lists.get("tokens") and lists.get("content"):
+            yield _as_in_chat(lists["content"][context.request(x).echo :], found.at)
             continue
         absent = [name for name in wanted if not lists.get(name)]
         empty = not found.text and not any(lists.values())
@@ -121,18 +121,18 @@ def _as_in_chat(content: list[Any], at: str) -> Finding:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_none,
+    expected_when=asks_for_none,
     good=lambda: example(plain(completion(choice()))),
     bad=lambda: example(example_of({})),
 )
-def logprobs_are_not_unasked(x: Exchange, terms: Terms) -> Findings:
+def logprobs_are_not_unasked(x: Exchange, context: CheckContext) -> Findings:
     """Without a request for log probabilities there are none.
 
     They make a reply several times as long, and clients decide by their presence how to read a text.
 
     Fix: leave `logprobs` null unless the request names a number.
     """
-    if not asks_for_none(terms.asked(x), terms):
+    if not asks_for_none(context.request(x), context):
         return
     for found in judged(x):
         tokens = entries(found.logprobs or {})
@@ -142,18 +142,18 @@ def logprobs_are_not_unasked(x: Exchange, terms: Terms) -> Findings:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_logprobs,
+    expected_when=asks_for_logprobs,
     good=lambda: example(example_of(SCORED)),
     bad=lambda: example(example_of(SCORED, token_logprobs=[-0.1, -0.2])),
 )
-def logprob_lists_are_parallel(x: Exchange, terms: Terms) -> Findings:
+def logprob_lists_are_parallel(x: Exchange, context: CheckContext) -> Findings:
     """The lists of a log probabilities object have one entry per token each.
 
     A client pairs them by position; one list that is shorter shifts every score behind the gap to another token.
 
     Fix: append to all four lists in one place, once per token.
     """
-    zero = terms.asked(x).logprobs == 0
+    zero = context.request(x).logprobs == 0
     for found in judged(x):
         held = 0
         for part in found.parts:
@@ -170,27 +170,27 @@ def logprob_lists_are_parallel(x: Exchange, terms: Terms) -> Findings:
             held += 1
         else:
             if held:
-                yield Held(found.at)
+                yield Satisfied(found.at)
 
 
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=lambda asked, terms: asked.logprobs == 0 and asks_for_logprobs(asked, terms),
+    expected_when=lambda request, context: request.logprobs == 0 and asks_for_logprobs(request, context),
     good=lambda: example(example_of({"logprobs": 0})),
     bad=lambda: (
         example(plain(completion(choice()), {"logprobs": 0}))
         + example(example_of({"logprobs": 0}, **logprobs(TOKENS, top=2)))
     ),
 )
-def zero_logprobs_means_sampled_only(x: Exchange, terms: Terms) -> Findings:
+def zero_logprobs_means_sampled_only(x: Exchange, context: CheckContext) -> Findings:
     """With `logprobs: 0` each sampled token has its log probability, and there are no alternatives.
 
     Zero is the cheap way to score a text; read as "off" it returns nothing, read as a count of one it costs more.
 
     Fix: tell 0 from null: 0 asks for the sampled tokens alone.
     """
-    if terms.asked(x).logprobs != 0:
+    if context.request(x).logprobs != 0:
         return
     for found in judged(x):
         lists = found.logprobs
@@ -214,23 +214,25 @@ def zero_logprobs_means_sampled_only(x: Exchange, terms: Terms) -> Findings:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=lambda asked, terms: asked.echo and asks_for_logprobs(asked, terms) and bool(asked.prompts),
+    expected_when=lambda request, context: (
+        request.echo and asks_for_logprobs(request, context) and bool(request.prompts)
+    ),
     good=lambda: example(
         plain(completion(choice("1, 2, 3", logprobs=logprobs(["1", ",", " 2", ", 3"], [None, -1, -2, -1]))), ECHOED)
     ),
     bad=lambda: example(
-        stream(completion(choice("1, 2", logprobs=logprobs(["1", ",", " 2"], [True, -1, -2]))), asked=ECHOED)
+        stream(completion(choice("1, 2", logprobs=logprobs(["1", ",", " 2"], [True, -1, -2]))), request=ECHOED)
     ),
 )
-def first_echo_logprob_is_null_or_number(x: Exchange, terms: Terms) -> Findings:
+def first_echo_logprob_is_null_or_number(x: Exchange, context: CheckContext) -> Findings:
     """The first token of an echoed prompt has null or a number as its log probability.
 
     Nothing precedes it, so there is nothing to condition on: tools skip exactly this entry, whatever it holds.
 
     Fix: put null (or 0) there and keep the entry, so that the lists stay parallel.
     """
-    asked = terms.asked(x)
-    if not asked.echo or asked.logprobs is None:
+    request = context.request(x)
+    if not request.echo or request.logprobs is None:
         return
     for found, lists in scored(x):
         values = lists.get("token_logprobs", [])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import SCORED, is_number, scored
 from conformance.judge.checks.logprobs_values import COLD, maps, shaped
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
 from conformance.judge.token_text import is_plain
-from conformance.model import Held, Observation, Violation
+from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 # What changes a distribution, so that its raw values need not fit the choice.
 BENDS: Final[Mapping[str, Any]] = {
@@ -31,7 +31,7 @@ OPEN = -2.0  # an alternative above this leaves room for chance, however coarsel
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=None,
+    expected_when=None,
     good=lambda: (
         example(_certain([-0.5, -0.1] * 5))
         + example(_certain([0.0] * 10, other=-9999.0, temperature=0))
@@ -45,42 +45,42 @@ OPEN = -2.0  # an alternative above this leaves room for chance, however coarsel
         + example(_drawn_twice(" 8"))
     ),
 )
-def logprobs_are_not_all_zero(x: Exchange, terms: Terms) -> Findings:
+def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
     """The log probabilities of a longer text are not all exactly 0 where the model had a choice.
 
     Zero means certain; a constant that stands for "not computed" makes every text look perfect.
 
     Fix: read the values before any filter leaves a single token, and return null where there are none.
     """
-    asked = terms.asked(x)
-    if asked.logprobs is None or any(asked.get(name) not in (None, default) for name, default in BENDS.items()):
+    request = context.request(x)
+    if request.logprobs is None or any(request.get(name) not in (None, default) for name, default in BENDS.items()):
         return
     texts = {found.index: found.text for found, _ in scored(x)}
     for found, lists in scored(x):
         values = [value for value in lists.get("token_logprobs", []) if is_number(value)]
         if len(values) < CLEAR:
             continue
-        siblings = {text for place, text in texts.items() if place // asked.n == found.index // asked.n}
-        chosen = _had_a_choice(asked, lists, several=len(siblings) > 1)
+        siblings = {text for place, text in texts.items() if place // request.n == found.index // request.n}
+        chosen = _had_a_choice(request, lists, several=len(siblings) > 1)
         told = f"all {len(values)} log probabilities are 0"
         if any(values):
-            yield Held(found.at)
+            yield Satisfied(found.at)
         elif chosen:
             yield Violation(f"{told}; expected values below 0, for {chosen}", found.at)
         else:
             yield Observation("log probabilities", f"{told}, as where a model is certain of each token", found.at)
 
 
-def _had_a_choice(asked: Asked, lists: Mapping[str, list[Any]], *, several: bool) -> str:
+def _had_a_choice(request: RequestView, lists: Mapping[str, list[Any]], *, several: bool) -> str:
     """What shows that another token could have come than the one that did; empty where nothing does.
 
     A distribution without entropy has only zeros, and temperature 0 may be applied before values are read.
     """
-    if several and COLD < asked.number("temperature", 1) <= 1:
+    if several and COLD < request.number("temperature", 1) <= 1:
         return "another choice of the same prompt has another text"
-    if shaped(asked):
+    if shaped(request):
         return ""  # a filter that leaves one token makes it certain
-    if asked.echo and len(lists["token_logprobs"]) - (asked.max_tokens or ROOM) >= CLEAR // 2:
+    if request.echo and len(lists["token_logprobs"]) - (request.max_tokens or ROOM) >= CLEAR // 2:
         return "no model foretells each token of a prompt"
     for place, top in maps(lists):
         token = lists["tokens"][place] if place < len(lists.get("tokens", [])) else None
@@ -92,13 +92,13 @@ def _had_a_choice(asked: Asked, lists: Mapping[str, list[Any]], *, several: bool
     return ""
 
 
-def _certain(values: Sequence[float], other: float | None = None, **asked: Any) -> Exchange:
+def _certain(values: Sequence[float], other: float | None = None, **request: Any) -> Exchange:
     """A text of as many tokens as there are values, each with one rival of this log probability."""
     tokens = [f" {number}" for number in range(len(values))]
     lists = logprobs(tokens, values)
     if other is not None:
         lists["top_logprobs"] = [{**top, "~": other} for top in lists["top_logprobs"]]
-    return plain(completion(choice("".join(tokens), logprobs=lists)), {**SCORED, **asked})
+    return plain(completion(choice("".join(tokens), logprobs=lists)), {**SCORED, **request})
 
 
 def _drawn_twice(last: str) -> Exchange:

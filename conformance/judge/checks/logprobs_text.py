@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import (
     ECHOED,
     SCORED,
@@ -20,60 +20,60 @@ from conformance.judge.checks.logprobs import (
 from conformance.judge.comparison import counted
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
 from conformance.judge.token_text import echoed, is_plain, is_special, is_text, lengths, spells
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 AROUND = 1  # a token that opens or ends a text may be counted and not listed, or listed and not counted
 
 
-def asks_for_scored_echo(asked: Asked, terms: Terms) -> bool:
+def asks_for_scored_echo(request: RequestView, context: CheckContext) -> bool:
     """Due where log probabilities of an echoed prompt are asked for."""
-    return asked.echo and asks_for_logprobs(asked, terms) and any(asked.prompts)
+    return request.echo and asks_for_logprobs(request, context) and any(request.prompts)
 
 
-def prompt_of(asked: Asked, index: int) -> str | tuple[int, ...]:
+def prompt_of(request: RequestView, index: int) -> str | tuple[int, ...]:
     """The prompt that a choice answers; empty where it cannot be told."""
-    place = index // asked.n
-    return asked.prompts[place] if 0 <= place < len(asked.prompts) else ""
+    place = index // request.n
+    return request.prompts[place] if 0 <= place < len(request.prompts) else ""
 
 
-def echo_of(asked: Asked, found: Choice) -> str:
+def echo_of(request: RequestView, found: Choice) -> str:
     """The part of the text that is the prompt, as the target returned it."""
-    prompt = prompt_of(asked, found.index)
-    length = echoed(found.text, prompt) if asked.echo and isinstance(prompt, str) and prompt else None
+    prompt = prompt_of(request, found.index)
+    length = echoed(found.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
     return found.text[: length or 0]
 
 
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_logprobs,
+    expected_when=asks_for_logprobs,
     good=lambda: example(example_of(SCORED)),
     bad=lambda: example(example_of(SCORED, **logprobs(["4", ",", "5"], start=8))),
 )
-def tokens_join_to_text(x: Exchange, terms: Terms) -> Findings:
+def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
     """The tokens of the log probabilities, joined, are the text.
 
     Highlighting, alignment and scoring place tokens in the text by joining them; one lost space shifts all that follow.
 
     Fix: take the token strings from the same decoder that makes the text, leading spaces included.
     """
-    asked = terms.asked(x)
+    request = context.request(x)
     for found, lists in scored(x):
         tokens = strings(lists)
         if tokens is None or not found.text:
             continue
         # The tokens of a stop sequence, or the one that ends a text, may be listed although the text leaves them out.
-        more = found.finish_reason != terms.length and (bool(asked.stops) or spells(tokens[:-1], found.text))
+        more = found.finish_reason != context.length and (bool(request.stops) or spells(tokens[:-1], found.text))
         if spells(tokens, found.text, more=more):
-            yield Held(found.at)
+            yield Satisfied(found.at)
             continue
-        echo = echo_of(asked, found)
+        echo = echo_of(request, found)
         if echo and spells(tokens, found.text[len(echo) :], more=more):
             continue  # the prompt is not covered at all: that is logprobs_cover_echo's
         if found.reasoned:
-            yield Unclear("tokens of reasoning may be listed, and are no part of the text")
+            yield Inconclusive("tokens of reasoning may be listed, and are no part of the text")
             continue
         yield Violation(f"the tokens join to {show(''.join(tokens))}; expected the text {show(found.text)}", found.at)
 
@@ -81,26 +81,26 @@ def tokens_join_to_text(x: Exchange, terms: Terms) -> Findings:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_logprobs,
+    expected_when=asks_for_logprobs,
     good=lambda: example(example_of(SCORED)) + example(example_of(SCORED, text_offset=[0, 2, 3])),
     bad=lambda: (
         example(example_of(SCORED, text_offset=[-1, -1, -1])) + example(example_of(SCORED, text_offset=[8, 9, 10]))
     ),
 )
-def text_offsets_follow_tokens(x: Exchange, terms: Terms) -> Findings:
+def text_offsets_follow_tokens(x: Exchange, context: CheckContext) -> Findings:
     """Each text_offset is the one before plus the length of the token there, from 0 or from the end of the prompt.
 
     Editors mark tokens by these offsets; one that is off marks the wrong characters from there on.
 
     Fix: count characters of prompt and text as they are sent, across all chunks of a stream.
     """
-    asked = terms.asked(x)
+    request = context.request(x)
     for found, lists in scored(x):
         tokens, offsets = strings(lists), lists.get("text_offset", [])
         if tokens is None or not offsets or len(offsets) != len(tokens) or _left_out(found):
             continue
-        fault = _misplaced(tokens, offsets, found.text) or _starts_elsewhere(asked, found, offsets)
-        yield Violation(fault, found.at) if fault else Held(found.at)
+        fault = _misplaced(tokens, offsets, found.text) or _starts_elsewhere(request, found, offsets)
+        yield Violation(fault, found.at) if fault else Satisfied(found.at)
 
 
 def _left_out(found: Choice) -> bool:
@@ -130,11 +130,11 @@ def _misplaced(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:
     return ""
 
 
-def _starts_elsewhere(asked: Asked, found: Choice, offsets: Sequence[Any]) -> str:
-    prompt = prompt_of(asked, found.index)
-    if not isinstance(prompt, str) or not is_text(prompt) or (asked.echo and not echo_of(asked, found)):
+def _starts_elsewhere(request: RequestView, found: Choice, offsets: Sequence[Any]) -> str:
+    prompt = prompt_of(request, found.index)
+    if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echo_of(request, found)):
         return ""
-    starts = {0} if asked.echo else {0, *lengths(prompt)}
+    starts = {0} if request.echo else {0, *lengths(prompt)}
     if offsets[0] in starts:
         return ""
     return f"text_offset begins at {offsets[0]}; expected {' or '.join(map(str, sorted(starts)))}"
@@ -143,42 +143,44 @@ def _starts_elsewhere(asked: Asked, found: Choice, offsets: Sequence[Any]) -> st
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_scored_echo,
+    expected_when=asks_for_scored_echo,
     good=lambda: example(
         plain(completion(choice("1, 2, 3", logprobs=logprobs(["1, 2", ",", " 3"], [None, -1.0, -1.0]))), ECHOED)
     ),
     bad=lambda: example(plain(completion(choice("1, 2, 3", logprobs=logprobs([" 3"]))), ECHOED)),
 )
-def logprobs_cover_echo(x: Exchange, terms: Terms) -> Findings:
+def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
     """With `echo` the log probabilities begin with the tokens of the prompt.
 
     Benchmarks score a given answer by echoing it; without the prompt's entries every score is that of another text.
 
     Fix: run the prompt through the same scoring, and put its tokens before the generated ones.
     """
-    asked = terms.asked(x)
-    if not asked.echo:
+    request = context.request(x)
+    if not request.echo:
         return
     for found, lists in scored(x):
-        prompt, tokens = prompt_of(asked, found.index), strings(lists)
+        prompt, tokens = prompt_of(request, found.index), strings(lists)
         if tokens is None or not prompt:
             continue
         if isinstance(prompt, str):
-            echo = echo_of(asked, found)
+            echo = echo_of(request, found)
             if echo:  # whether the text has the prompt is a row of its own
                 told = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
                 yield expect(spells(tokens, echo, more=True), told, f"those of the prompt, {show(echo)}", found.at)
             continue
-        shown = found.finish_reason == terms.length and not x.reasoned
-        least = len(prompt) + (asked.max_tokens or 0 if shown else 0)
+        shown = found.finish_reason == context.length and not x.reasoned
+        least = len(prompt) + (request.max_tokens or 0 if shown else 0)
         yield expect(len(tokens) >= least, f"{len(tokens)} tokens are listed", f"the {len(prompt)} of the prompt first")
 
 
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=lambda asked, terms: (
-        asks_for_logprobs(asked, terms) and asked.best_of == asked.n and (asked.include_usage or not asked.stream)
+    expected_when=lambda request, context: (
+        asks_for_logprobs(request, context)
+        and request.best_of == request.n
+        and (request.include_usage or not request.stream)
     ),
     good=lambda: (
         example(plain(completion(choice(" 4, 5", logprobs=logprobs(TOKENS)), usage=usage(completion=3)), SCORED))
@@ -190,35 +192,35 @@ def logprobs_cover_echo(x: Exchange, terms: Terms) -> Findings:
         plain(completion(choice(" 4, 5", logprobs=logprobs(TOKENS)), usage=usage(completion=4)), SCORED)
     ),
 )
-def logprobs_count_the_tokens(x: Exchange, terms: Terms) -> Findings:
+def logprobs_count_the_tokens(x: Exchange, context: CheckContext) -> Findings:
     """There are as many log probabilities as completion tokens, plus those of the prompt where it is echoed.
 
     Two accounts of one generation that disagree leave a client unable to trust the bill or the scores.
 
     Fix: count usage and log probabilities from the same list of tokens.
     """
-    asked = terms.asked(x)
-    if asked.logprobs is None:
+    request = context.request(x)
+    if request.logprobs is None:
         return
     told, prompt = counted(x, "completion_tokens"), counted(x, "prompt_tokens")
     found = list(scored(x))
-    complete = len(found) == asked.choices == len(x.choices)
-    if told is None or not complete or asked.best_of > asked.n or (asked.echo and prompt is None):
+    complete = len(found) == request.choices == len(x.choices)
+    if told is None or not complete or request.best_of > request.n or (request.echo and prompt is None):
         return
     if x.reasoned:
-        yield Unclear("tokens of reasoning count, and need not be listed")
+        yield Inconclusive("tokens of reasoning count, and need not be listed")
         return
     listed = sum(len(entries(lists)) for _, lists in found)
     if told and not listed:
         return  # none are there at all: that is logprobs_are_returned's
-    if asked.echo and listed <= told + AROUND * len(found) < told + asked.n * (prompt or 0):
+    if request.echo and listed <= told + AROUND * len(found) < told + request.n * (prompt or 0):
         return  # the prompt is not covered at all: that is logprobs_cover_echo's
-    expected = told + (asked.n * (prompt or 0) if asked.echo else 0)
-    longest = max((len(stop) for stop in asked.stops), default=0)
-    ended = sum(choice.finish_reason != terms.length for choice, _ in found)
-    slack = ended * (AROUND + longest) + (2 * AROUND * len(found) if asked.echo else 0)
-    parts = f"{told} completion tokens" + (f" and {asked.n} × {prompt} prompt tokens" if asked.echo else "")
+    expected = told + (request.n * (prompt or 0) if request.echo else 0)
+    longest = max((len(stop) for stop in request.stops), default=0)
+    ended = sum(choice.finish_reason != context.length for choice, _ in found)
+    slack = ended * (AROUND + longest) + (2 * AROUND * len(found) if request.echo else 0)
+    parts = f"{told} completion tokens" + (f" and {request.n} × {prompt} prompt tokens" if request.echo else "")
     if listed < expected - slack and any(choice.may_reason for choice, _ in found):
-        yield Unclear(f"{listed} tokens have log probabilities, and others may have gone into reasoning")
+        yield Inconclusive(f"{listed} tokens have log probabilities, and others may have gone into reasoning")
         return
     yield expect(abs(listed - expected) <= slack, f"{listed} tokens have log probabilities", parts)

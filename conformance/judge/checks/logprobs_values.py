@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import exp
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import (
     ECHOED,
     SCORED,
@@ -18,9 +18,9 @@ from conformance.judge.checks.logprobs import (
 )
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
 from conformance.judge.token_text import is_plain
-from conformance.model import Held, Violation
+from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 ROUNDING = 1e-3  # rounded and 16-bit values may come out a little above 0
 MASS = 1.05  # so many roundings add up to less than this
@@ -33,13 +33,13 @@ TWO = {"logprobs": 2}
 GREEDY = {"logprobs": 2, "temperature": 0}
 
 
-def shaped(asked: Asked) -> bool:
+def shaped(request: RequestView) -> bool:
     """Whether the request bends the distribution, so that its values and the choice may disagree."""
     bends = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty", "min_p", "top_k", "suffix")
     return (
-        any(asked.get(name) not in (None, 0, {}) for name in bends)
-        or asked.number("repetition_penalty", 1.0) != 1
-        or asked.number("top_p", 1.0) < 1
+        any(request.get(name) not in (None, 0, {}) for name in bends)
+        or request.number("repetition_penalty", 1.0) != 1
+        or request.number("top_p", 1.0) < 1
     )
 
 
@@ -53,7 +53,7 @@ def maps(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_logprobs,
+    expected_when=asks_for_logprobs,
     good=lambda: (
         example(example_of(SCORED))
         + example(plain(completion(choice("1, 2", logprobs=logprobs(["1", ",", " 2"], [None, -1.0, 0]))), ECHOED))
@@ -64,17 +64,17 @@ def maps(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any
         + example(example_of(SCORED, top_logprobs=[{" 4": "-inf"}, {",": -1}, {" 5": -1}]))
     ),
 )
-def logprobs_are_finite(x: Exchange, terms: Terms) -> Findings:
+def logprobs_are_finite(x: Exchange, context: CheckContext) -> Findings:
     """Every log probability is a finite number of at most 0.
 
     Sums and perplexities are built from them; one null, string or positive value spoils the score of a whole text.
 
     Fix: clamp minus infinity to a large negative number, and take values from a log-softmax.
     """
-    asked = terms.asked(x)
+    request = context.request(x)
     for found, lists in scored(x):
         values = lists.get("token_logprobs", [])
-        first_may_be_null = asked.echo and bool(asked.prompts)
+        first_may_be_null = request.echo and bool(request.prompts)
         named = [(f"token_logprobs[{place}]", value) for place, value in enumerate(values)]
         if named and named[0][1] is None and first_may_be_null:
             named = named[1:]
@@ -84,7 +84,7 @@ def logprobs_are_finite(x: Exchange, terms: Terms) -> Findings:
         if wrong:
             yield Violation(f"{wrong[0]} is {show(wrong[1])}; expected a finite number of at most 0", found.at)
         elif named:
-            yield Held(found.at)
+            yield Satisfied(found.at)
 
 
 def _is_logprob(value: Any) -> bool:
@@ -94,7 +94,7 @@ def _is_logprob(value: Any) -> bool:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_alternatives,
+    expected_when=asks_for_alternatives,
     good=lambda: (
         example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=3)))
         + example(_marked("stop", " 4", "</s>"))
@@ -108,47 +108,47 @@ def _is_logprob(value: Any) -> bool:
         + example(example_of(TWO, top_logprobs=[*logprobs([" 4", ","], top=2)["top_logprobs"], None]))
     ),
 )
-def top_logprobs_have_n(x: Exchange, terms: Terms) -> Findings:
+def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
     """Each position lists as many alternatives as were asked for, or one more with the sampled token.
 
     Rankings and calibration read exactly that many; fewer lose candidates without a word, more cost and leak.
 
     Fix: take the N likeliest tokens and add the sampled one if it is missing.
     """
-    asked = terms.asked(x)
-    number = asked.logprobs
+    request = context.request(x)
+    number = request.logprobs
     if not number or number < 0:
         return
     for found, lists in scored(x):
         if not lists.get("tokens") or "top_logprobs" not in lists:
             continue
-        tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not asked.echo]
-        if asked.echo and not tops and len(lists["tokens"]) == 1:
+        tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not request.echo]
+        if request.echo and not tops and len(lists["tokens"]) == 1:
             continue  # all there is is the first token of the prompt, which has no rivals
         sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
         most = max(sizes, default=0)
         if most > number + 1:
             yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
             continue
-        bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, terms))
-        if bare and not shaped(asked):
+        bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, context))
+        if bare and not shaped(request):
             told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
         # Equal spellings fall together in a map, so now and then there may be fewer; as a rule there may not.
         short = [size for top, size in zip(tops, sizes, strict=True) if _short(top, number)]
-        if not shaped(asked) and (not sizes or len(short) * 2 > len(sizes)):
+        if not shaped(request) and (not sizes or len(short) * 2 > len(sizes)):
             told = f"{len(short)} of {len(sizes)} positions list fewer, as {short[0]}" if short else "none is listed"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
-        yield Held(found.at)
+        yield Satisfied(found.at)
 
 
-def _may_be_a_mark(found: Choice, terms: Terms) -> bool:
+def _may_be_a_mark(found: Choice, context: CheckContext) -> bool:
     """Whether the last token may stand for the end of the text, which has no rivals: none that the limit cut off."""
     token = (found.logprobs or {}).get("tokens", [""])[-1]
     within = _known(token) and bool(token) and found.text.endswith(token)
-    return found.finish_reason != terms.length or not within
+    return found.finish_reason != context.length or not within
 
 
 def _marked(reason: str, text: str, mark: str) -> Exchange:
@@ -163,7 +163,7 @@ def _late() -> Exchange:
     bare = {**whole[0], "top_logprobs": None}
     parts = [choice(lists["tokens"][0], finish=None, logprobs=lists) for lists in (bare, *whole[1:])]
     return stream(
-        *map(completion, parts), completion(choice("", logprobs=None)), asked={**TWO, "echo": True, "prompt": "1,"}
+        *map(completion, parts), completion(choice("", logprobs=None)), request={**TWO, "echo": True, "prompt": "1,"}
     )
 
 
@@ -179,21 +179,21 @@ def _short(top: Any, number: int) -> bool:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_alternatives,
+    expected_when=asks_for_alternatives,
     good=lambda: example(example_of(SCORED)),
     bad=lambda: (
         example(example_of(SCORED, top_logprobs=[{"~": -0.1}, {"~": -0.1}, {"~": -0.1}]))
         + example(example_of({"logprobs": 0}, top_logprobs=[{" 4": -0.1}, {" 5": -0.1}, {" 5": -0.1}]))
     ),
 )
-def sampled_token_is_listed(x: Exchange, terms: Terms) -> Findings:
+def sampled_token_is_listed(x: Exchange, context: CheckContext) -> Findings:
     """The sampled token is among the alternatives of its position.
 
     Clients look the sampled token up in the map to see its rank; where it is missing they raise or show nothing.
 
     Fix: add the sampled token to the N likeliest, which makes N + 1 at most.
     """
-    if terms.asked(x).logprobs is None:
+    if context.request(x).logprobs is None:
         return
     for found, lists in scored(x):
         tokens = lists.get("tokens", [])
@@ -209,7 +209,7 @@ def sampled_token_is_listed(x: Exchange, terms: Terms) -> Findings:
                 found.at,
             )
         elif known:
-            yield Held(found.at)
+            yield Satisfied(found.at)
 
 
 def _known(token: Any) -> bool:
@@ -219,7 +219,7 @@ def _known(token: Any) -> bool:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    due=asks_for_alternatives,
+    expected_when=asks_for_alternatives,
     good=lambda: example(example_of(TWO, **logprobs([" 4", ",", " 5"], [-0.5] * 3, top=2))),
     bad=lambda: (
         example(example_of(TWO, top_logprobs=[{" 4": -0.25, "~": -0.25}, {",": -0.25}, {" 5": -0.25}]))
@@ -227,16 +227,16 @@ def _known(token: Any) -> bool:
         + example(_passed_over())
     ),
 )
-def top_logprobs_are_plausible(x: Exchange, terms: Terms) -> Findings:
+def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
     """Alternatives are those of one distribution: they sum to at most 1, and temperature 0 takes the best of them.
 
     Confidence, entropy and scores are computed from these values; logits or shifted rows only look like them.
 
     Fix: normalise over the whole vocabulary, at the very step that chose the token.
     """
-    asked = terms.asked(x)
-    temperature = asked.number("temperature", 1)
-    tie = None if temperature > COLD or asked.echo or shaped(asked) else CHANCE if temperature else TIE
+    request = context.request(x)
+    temperature = request.number("temperature", 1)
+    tie = None if temperature > COLD or request.echo or shaped(request) else CHANCE if temperature else TIE
     for found, lists in scored(x):
         tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
         seen = 0
@@ -250,7 +250,7 @@ def top_logprobs_are_plausible(x: Exchange, terms: Terms) -> Findings:
         if faults:
             yield Violation(faults[0], found.at)
         elif seen:
-            yield Held(found.at)
+            yield Satisfied(found.at)
 
 
 def _implausible(token: Any, value: float | None, top: Mapping[str, float], tie: float | None) -> Iterator[str]:

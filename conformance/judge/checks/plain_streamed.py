@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.comparison import (
     ENOUGH,
@@ -23,7 +23,7 @@ from conformance.judge.comparison import (
 )
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
 from conformance.judge.token_text import is_lossy_copy
-from conformance.model import Finding, Held, Violation
+from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 ROLES = ("plain", "stream")
@@ -32,7 +32,7 @@ COLD = {"temperature": 0}
 
 def twin(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> Group:
     """A plain body and chunks of a stream as twins, each so many times."""
-    plainly, streamed = plain(one, COLD), stream(*chunks, asked=COLD)
+    plainly, streamed = plain(one, COLD), stream(*chunks, request=COLD)
     return Group("twin", "example", {"plain": (plainly,) * times, "stream": (streamed,) * times})
 
 
@@ -43,7 +43,7 @@ def twin(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> 
     good=lambda: example(twin(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
     bad=lambda: example(twin(completion(choice(), choice(index=1)), completion(choice()))),
 )
-def twin_choices_agree(group: Group, terms: Terms) -> Findings:
+def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     """A stream has the same choices as the plain reply.
 
     How many answers there are is no matter of chance; a stream that drops or merges some loses them for good.
@@ -52,7 +52,7 @@ def twin_choices_agree(group: Group, terms: Terms) -> Findings:
     """
     faults = list(same_choices(group, ROLES))
     problem = excuse(group, *ROLES)
-    yield from faults or [problem or Held()]
+    yield from faults or [problem or Satisfied()]
 
 
 @check(
@@ -65,7 +65,7 @@ def twin_choices_agree(group: Group, terms: Terms) -> Findings:
         + example(twin(completion(choice()), completion(choice(""))))
     ),
 )
-def twin_text_agrees(group: Group, terms: Terms) -> Findings:
+def twin_text_agrees(group: Group, context: CheckContext) -> Findings:
     """The texts of a stream, joined, are the texts of the plain reply.
 
     Applications switch streaming on for comfort; nobody expects other words, or fewer, from it.
@@ -76,14 +76,14 @@ def twin_text_agrees(group: Group, terms: Terms) -> Findings:
     if problem:
         yield problem
         return
-    lost = dict(_lost(group, terms))
+    lost = dict(_lost(group, context))
     yield from lost.values()
-    for finding in compare(group, ROLES, texts, "text", terms):
-        if not lost or isinstance(finding, Held):
+    for finding in compare(group, ROLES, texts, "text", context):
+        if not lost or isinstance(finding, Satisfied):
             yield finding
 
 
-def _lost(group: Group, terms: Terms) -> list[tuple[int, Finding]]:
+def _lost(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
     """Text that is gone in a way that no other draw explains, at once or beside plain replies that always agree."""
     found: list[tuple[int, Finding]] = []
     plains, streams = members(group, "plain"), members(group, "stream")
@@ -94,9 +94,9 @@ def _lost(group: Group, terms: Terms) -> list[tuple[int, Finding]]:
         copies = [(x, texts(x)[index]) for x in streams if index in x.choices]
         # A prefix that ended by itself may be another draw.
         odd = [(x, text) for x, text in copies if text != whole]
-        odd = [(x, text) for x, text in odd if reasons == {terms.length} or not whole.startswith(text)]
+        odd = [(x, text) for x, text in odd if reasons == {context.length} or not whole.startswith(text)]
         damaged = [(x, text) for x, text in odd if is_lossy_copy(text, whole, sure=not settled)]
-        empty = [(x, text) for x, text in odd if not text and whole and reasons == {terms.length}]
+        empty = [(x, text) for x, text in odd if not text and whole and reasons == {context.length}]
         if empty or (damaged and (not settled or len(damaged) == len(odd))):
             x, text = (empty or damaged)[0]
             observed, expected = contrast(text, whole)
@@ -113,22 +113,22 @@ def _lost(group: Group, terms: Terms) -> list[tuple[int, Finding]]:
     good=lambda: example(twin(completion(choice()), completion(choice()))),
     bad=lambda: example(twin(completion(choice()), completion(choice(finish="stop")), times=ENOUGH)),
 )
-def twin_finish_agrees(group: Group, terms: Terms) -> Findings:
+def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     """A choice finishes for the same reason, plain or streamed.
 
     Whether to ask for more is decided by the reason; it cannot depend on how the text was carried.
 
     Fix: let both forms read the reason from one place.
     """
-    yield from compare(group, ROLES, finishes, "finish_reason", terms)
+    yield from compare(group, ROLES, finishes, "finish_reason", context)
 
 
 @check(
     "relations",
     Scope.GROUP,
     group="twin",
-    due=lambda asked, terms: (
-        asked.stream and (asked.include_usage or "stream_options" not in terms.contract.parameters)
+    expected_when=lambda request, context: (
+        request.stream and (request.include_usage or "stream_options" not in context.contract.parameters)
     ),
     good=lambda: example(twin(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage()))),
     bad=lambda: (
@@ -136,7 +136,7 @@ def twin_finish_agrees(group: Group, terms: Terms) -> Findings:
         + example(twin(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), times=ENOUGH))
     ),
 )
-def twin_usage_agrees(group: Group, terms: Terms) -> Findings:
+def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:
     """A stream reports the same tokens as the plain reply.
 
     The same work must cost the same; bills that depend on the form of the reply cannot be predicted.
@@ -170,11 +170,11 @@ def _wording(x: Exchange) -> tuple[object, ...]:
     "relations",
     Scope.GROUP,
     group="twin",
-    due=lambda asked, _: asked.logprobs is not None and asked.max_tokens != 0,
+    expected_when=lambda request, _: request.logprobs is not None and request.max_tokens != 0,
     good=lambda: example(_scored([-0.25, -0.5], [-0.25, -0.49])),
     bad=lambda: example(_scored([-0.25, -0.5], [-0.25, -3.5])) + example(_scored([-0.25, -0.5], None)),
 )
-def twin_logprobs_agree(group: Group, terms: Terms) -> Findings:
+def twin_logprobs_agree(group: Group, context: CheckContext) -> Findings:
     """The log probabilities of a stream, joined, are those of the plain reply.
 
     Scores are collected while a text is streamed; they cannot depend on how it was carried.
@@ -183,14 +183,14 @@ def twin_logprobs_agree(group: Group, terms: Terms) -> Findings:
     """
 
     def lists(x: Exchange) -> dict[int, tuple[object, ...]]:
-        if terms.asked(x).logprobs is None:
+        if context.request(x).logprobs is None:
             return {}
         shown = {index: found.logprobs or {} for index, found in x.choices.items() if found.text}
         parts = ("tokens", "text_offset", "token_logprobs")
         found = {index: tuple(tuple(_plain(one.get(part, []))) for part in parts) for index, one in shown.items()}
         return {index: one if any(one) else () for index, one in found.items()}
 
-    yield from compare(group, ROLES, lists, "logprobs (tokens, offsets, values)", terms, same=_near)
+    yield from compare(group, ROLES, lists, "logprobs (tokens, offsets, values)", context, same=_near)
 
 
 def _plain(values: list[Any]) -> list[Any]:
@@ -216,7 +216,9 @@ def _scored(plainly: list[float], streamed: list[float] | None) -> Group:
     tokens = [" 4,", " 5"]
     whole = completion(choice(logprobs=logprobs(tokens, plainly)))
     part = completion(choice(logprobs=logprobs(tokens, streamed) if streamed else None))
-    asked = {**COLD, "logprobs": 1}
+    request = {**COLD, "logprobs": 1}
     return Group(
-        "twin", "example", {"plain": (plain(whole, asked),) * ENOUGH, "stream": (stream(part, asked=asked),) * ENOUGH}
+        "twin",
+        "example",
+        {"plain": (plain(whole, request),) * ENOUGH, "stream": (stream(part, request=request),) * ENOUGH},
     )

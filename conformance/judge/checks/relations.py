@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.comparison import (
     ENOUGH,
     View,
@@ -22,7 +22,7 @@ from conformance.judge.comparison import (
 )
 from conformance.judge.fixtures import choice, completion, example, group, plain, usage
 from conformance.judge.near_ties import near_tie
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 COLD = {"temperature": 0}
@@ -38,8 +38,8 @@ def _pair(kind: str, roles: Sequence[str], found: Sequence[str], times: int = 1,
     return Group(kind, "example", {role: (reply,) * times for role, reply in zip(roles, replies, strict=True)})
 
 
-def _speaks_of(group: Group, terms: Terms) -> bool:
-    return terms.get("parameter") in {None, group.key.split(" ")[0]}
+def _speaks_of(group: Group, context: CheckContext) -> bool:
+    return context.get("parameter") in {None, group.key.split(" ")[0]}
 
 
 @check(
@@ -49,15 +49,15 @@ def _speaks_of(group: Group, terms: Terms) -> bool:
     good=lambda: example(_pair("null", ("absent", "null"), (" 4", " 4"))),
     bad=lambda: example(_pair("null", ("absent", "null"), (" 4", " 5"), ENOUGH)),
 )
-def null_is_absent(group: Group, terms: Terms) -> Findings:
+def null_is_absent(group: Group, context: CheckContext) -> Findings:
     """A parameter that is null counts as one that is absent.
 
     Typed clients send null for what was not set; read as 0, false or the text "null" it changes the answer.
 
     Fix: treat null as absence before defaults are applied.
     """
-    if _speaks_of(group, terms):
-        yield from unchanged(group, ("absent", "null"), terms)
+    if _speaks_of(group, context):
+        yield from unchanged(group, ("absent", "null"), context)
 
 
 @check(
@@ -67,15 +67,15 @@ def null_is_absent(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_pair("default", ("absent", "explicit"), (" 4", " 4"))),
     bad=lambda: example(_pair("default", ("absent", "explicit"), (" 4, 5", " 4"), ENOUGH)),
 )
-def default_is_explicit(group: Group, terms: Terms) -> Findings:
+def default_is_explicit(group: Group, context: CheckContext) -> Findings:
     """A parameter that is absent counts as its documented default.
 
     Callers leave out what the document says is the default anyway; another value at work surprises all of them.
 
     Fix: read defaults from the document, not from the engine.
     """
-    if _speaks_of(group, terms):
-        yield from unchanged(group, ("explicit", "absent"), terms)
+    if _speaks_of(group, context):
+        yield from unchanged(group, ("explicit", "absent"), context)
 
 
 @check(
@@ -85,14 +85,14 @@ def default_is_explicit(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " 4"))),
     bad=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " Sure!"), ENOUGH)),
 )
-def logprobs_change_nothing(group: Group, terms: Terms) -> Findings:
+def logprobs_change_nothing(group: Group, context: CheckContext) -> Findings:
     """Asking for log probabilities does not change the text.
 
     They are asked for to understand an answer; if they change it, they explain another one.
 
     Fix: route and sample the request as without them.
     """
-    yield from unchanged(group, ("without", "with"), terms)
+    yield from unchanged(group, ("without", "with"), context)
 
 
 @check(
@@ -102,7 +102,7 @@ def logprobs_change_nothing(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_batch((" 4", " b"))),
     bad=lambda: example(_batch((" 4", " c"), ENOUGH)),
 )
-def batch_is_singles(group: Group, terms: Terms) -> Findings:
+def batch_is_singles(group: Group, context: CheckContext) -> Findings:
     """Several prompts at once get the texts that each gets alone.
 
     Batching is a matter of speed; padding or shared state that leaks into the text makes results depend on neighbours.
@@ -119,11 +119,11 @@ def batch_is_singles(group: Group, terms: Terms) -> Findings:
         for view, noun in ((texts, "text"), (finishes, "finish_reason")):
 
             def part(x: Exchange, place: int = place, view: View = view) -> Mapping[int, object]:
-                n, found = terms.asked(x).n, view(x)
-                start = place * n if len(terms.asked(x).prompts) > 1 else 0
+                n, found = context.request(x).n, view(x)
+                start = place * n if len(context.request(x).prompts) > 1 else 0
                 return {index - start: value for index, value in found.items() if start <= index < start + n}
 
-            yield from compare(group, (role, "batch"), part, f"{noun} of prompt {place}", terms)
+            yield from compare(group, (role, "batch"), part, f"{noun} of prompt {place}", context)
 
 
 @check(
@@ -133,7 +133,7 @@ def batch_is_singles(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_batch((" 4", " b"), counts=(8, 8))),
     bad=lambda: example(_batch((" 4", " b"), counts=(4, 8))) + example(_batch((" 4", " b"), ENOUGH, counts=(8, 4))),
 )
-def batch_usage_is_the_sum(group: Group, terms: Terms) -> Findings:
+def batch_usage_is_the_sum(group: Group, context: CheckContext) -> Findings:
     """The usage of several prompts at once is the sum of what each costs alone.
 
     Costs are shared out among the prompts of a batch; counts of one prompt only make the rest look free.
@@ -143,8 +143,8 @@ def batch_usage_is_the_sum(group: Group, terms: Terms) -> Findings:
     roles = _singles(group)
     if excuse(group, "batch", *roles) or not roles:
         return
-    if len(roles) < len(terms.asked(members(group, "batch")[0]).prompts):
-        yield Unclear("not each prompt of the batch was answered alone, so there is no sum")
+    if len(roles) < len(context.request(members(group, "batch")[0]).prompts):
+        yield Inconclusive("not each prompt of the batch was answered alone, so there is no sum")
         return
     alone = [members(group, role) for role in roles]
     batch = members(group, "batch")
@@ -187,7 +187,7 @@ def _singles(group: Group) -> list[str]:
     good=lambda: example(_many([" 4", " 4"])),
     bad=lambda: example(_many([" 4", " 5"], ENOUGH)),
 )
-def choices_agree_when_greedy(group: Group, terms: Terms) -> Findings:
+def choices_agree_when_greedy(group: Group, context: CheckContext) -> Findings:
     """At temperature 0 all choices of a prompt have the text that one alone has.
 
     Several choices share everything but chance; at temperature 0 a difference is one choice's state in another.
@@ -198,31 +198,31 @@ def choices_agree_when_greedy(group: Group, terms: Terms) -> Findings:
     if problem:
         yield problem
         return
-    greedy = all(terms.asked(x).greedy for role in ("one", "many") for x in members(group, role))
+    greedy = all(context.request(x).greedy for role in ("one", "many") for x in members(group, role))
     for index in members(group, "many")[0].choices:
-        alone = [text for x in members(group, "one") if (text := _same_prompt(x, index, group, terms)) is not None]
+        alone = [text for x in members(group, "one") if (text := _same_prompt(x, index, group, context)) is not None]
         if not alone:
             continue
         found = [texts(x)[index] for x in members(group, "many") if index in x.choices]
         case = members(group, "many")[0].case.id
         if not any((*alone, *found)):
-            yield Unclear("every text is empty, so there is nothing to compare")
+            yield Inconclusive("every text is empty, so there is nothing to compare")
             continue
         finding = weigh(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case, drawn=True)
-        if isinstance(finding, Held):
+        if isinstance(finding, Satisfied):
             yield finding
         elif not greedy:
-            yield Unclear("texts may differ above temperature 0")
-        elif tied := near_tie([members(group, "many"), members(group, "one")], index, terms):
-            yield Unclear(f"texts differ where two tokens are nearly as likely: {tied}")
+            yield Inconclusive("texts may differ above temperature 0")
+        elif tied := near_tie([members(group, "many"), members(group, "one")], index, context):
+            yield Inconclusive(f"texts differ where two tokens are nearly as likely: {tied}")
         else:
             yield finding
 
 
-def _same_prompt(x: Exchange, index: int, group: Group, terms: Terms) -> str | None:
+def _same_prompt(x: Exchange, index: int, group: Group, context: CheckContext) -> str | None:
     """The text that answers alone the prompt which a choice of many answers."""
-    place = index // terms.asked(members(group, "many")[0]).n
-    return texts(x).get(place * terms.asked(x).n)
+    place = index // context.request(members(group, "many")[0]).n
+    return texts(x).get(place * context.request(x).n)
 
 
 @check(
@@ -232,7 +232,7 @@ def _same_prompt(x: Exchange, index: int, group: Group, terms: Terms) -> str | N
     good=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"))),
     bad=lambda: example(_pair("prefix", ("short", "long"), (" 6,", " 4, 5"), ENOUGH)),
 )
-def longer_limit_extends(group: Group, terms: Terms) -> Findings:
+def longer_limit_extends(group: Group, context: CheckContext) -> Findings:
     """A higher max_tokens continues the text that a lower one cut, and changes nothing before.
 
     Callers raise the limit to read on; another beginning means the limit took part in the answer.
@@ -243,7 +243,7 @@ def longer_limit_extends(group: Group, terms: Terms) -> Findings:
     def extends(one: str, other: str) -> bool:
         return one.startswith(other) or other.startswith(one)
 
-    yield from compare(group, ("long", "short"), texts, "text", terms, same=extends)
+    yield from compare(group, ("long", "short"), texts, "text", context, same=extends)
 
 
 @check(
@@ -253,7 +253,7 @@ def longer_limit_extends(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"))),
     bad=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"), ENOUGH, finish="stop")),
 )
-def cut_text_finishes_with_length(group: Group, terms: Terms) -> Findings:
+def cut_text_finishes_with_length(group: Group, context: CheckContext) -> Findings:
     """A text that goes on under a higher limit was finished by `length`.
 
     With `stop` a caller takes half an answer for a whole one.
@@ -269,22 +269,22 @@ def cut_text_finishes_with_length(group: Group, terms: Terms) -> Findings:
         wholes = [texts(x)[index] for x in longs if index in x.choices]
         shorts = [x for x in members(group, "short") if index in x.choices]
         cut = [x for x in shorts if _goes_on(texts(x)[index], wholes)]
-        wrong = [x for x in cut if finishes(x)[index] != terms.length]
+        wrong = [x for x in cut if finishes(x)[index] != context.length]
         if not cut:
-            yield Unclear("the text does not go on under the higher limit")
+            yield Inconclusive("the text does not go on under the higher limit")
         elif not wrong:
-            yield Held(f"choice {index}")
+            yield Satisfied(f"choice {index}")
         else:
             observed, whole = contrast(texts(wrong[0])[index], model.text)
             told = f"finish_reason is {show(finishes(wrong[0])[index])} after {observed}"
             if min(len(shorts), len(wholes)) < ENOUGH:
-                yield Unclear(f"{told}, though a higher limit gives {whole}; more replies would tell", repeat=True)
+                yield Inconclusive(f"{told}, though a higher limit gives {whole}; more replies would tell", repeat=True)
             elif constant(wholes) and constant([texts(x)[index] for x in shorts]):
                 flaky = len(wrong) < len(cut)
-                message = f"{told}; expected {show(terms.length)}, as a higher limit gives {whole}"
+                message = f"{told}; expected {show(context.length)}, as a higher limit gives {whole}"
                 yield Violation(message, f"choice {index}", wrong[0].case.id, flaky=flaky)
             else:
-                yield Unclear("the target is not deterministic: the text differs between replies to one request")
+                yield Inconclusive("the target is not deterministic: the text differs between replies to one request")
 
 
 def _goes_on(text: str, wholes: Sequence[str]) -> bool:

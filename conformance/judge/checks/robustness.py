@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.acceptance import REPEATS, answer, complaint, error_text, label
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
-from conformance.model import Ending, Held, Unclear, Violation
+from conformance.model import Ending, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -27,7 +27,7 @@ BUSY: Final = frozenset({502, 503, 504})
         *example(stream(FINE, {"error": {"message": "list index out of range", "code": 500}})),
     ),
 )
-def no_server_error(x: Exchange, terms: Terms) -> Findings:
+def no_server_error(x: Exchange, context: CheckContext) -> Findings:
     """No request makes the server fail with a 5xx, told by the status or inside a stream.
 
     Clients retry a 5xx again and again though it will never succeed, and the caller learns nothing of its own mistake.
@@ -35,12 +35,12 @@ def no_server_error(x: Exchange, terms: Terms) -> Findings:
     Fix: catch the exception behind it; a mistake of the caller is a 4xx that says so.
     """
     status = _inner_status(x) or x.status
-    if status is None or (status == 501 and x.case.method != terms.contract.method):
+    if status is None or (status == 501 and x.case.method != context.contract.method):
         return
     if status < 500:
-        yield Held()
+        yield Satisfied()
     elif status in BUSY:
-        yield Unclear(f"{_failure(x, status)}: load, or a gateway")
+        yield Inconclusive(f"{_failure(x, status)}: load, or a gateway")
     else:
         yield Violation(f"{_failure(x, status)} to {show(x.case.content, 160)}; {EXPECTED}")
 
@@ -67,7 +67,7 @@ def _failure(x: Exchange, status: int) -> str:
         *example(stream(FINE, done=False, ending=Ending.TIMED_OUT, error="no byte for 30 s")),
     ),
 )
-def response_is_complete(x: Exchange, terms: Terms) -> Findings:
+def response_is_complete(x: Exchange, context: CheckContext) -> Findings:
     """Each response comes to its end, in time, as its framing announced.
 
     A body that stops short or never ends leaves the client with half a text and a connection that it has to give up.
@@ -77,11 +77,11 @@ def response_is_complete(x: Exchange, terms: Terms) -> Findings:
     if x.ending is Ending.ABANDONED:
         return
     if x.status is None and x.ending is not Ending.TIMED_OUT:
-        yield Unclear(f"no response: {show(x.last.error, 120)}")
+        yield Inconclusive(f"no response: {show(x.last.error, 120)}")
     elif x.ending is Ending.UNREAD:
-        yield Unclear(f"not kept whole: {show(x.last.error, 120)}")
+        yield Inconclusive(f"not kept whole: {show(x.last.error, 120)}")
     elif x.ending is Ending.COMPLETE and not x.decoded[1]:
-        yield Held()
+        yield Satisfied()
     else:
         why = x.last.error or x.decoded[1]
         yield Violation(f"{x.ending.value.replace('_', ' ')}{_after(x)} ({show(why, 120)}); expected a whole response")
@@ -106,11 +106,11 @@ def _survives(group: Group, before: str, after: str, said: str) -> Findings:
         seen = f"{label(group)}: {answer(lost[0])} {said}"
         yield Violation(f"{seen}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
     elif lost:
-        yield Unclear(f"{label(group)}: {answer(lost[0])} {said}", repeat=True)
+        yield Inconclusive(f"{label(group)}: {answer(lost[0])} {said}", repeat=True)
     elif good:
-        yield Held(label(group))
+        yield Satisfied(label(group))
     else:
-        yield Unclear(f"{label(group)}: {answer(probes[0])}")
+        yield Inconclusive(f"{label(group)}: {answer(probes[0])}")
 
 
 def _lost() -> list[Exchange]:
@@ -124,7 +124,7 @@ def _lost() -> list[Exchange]:
     good=lambda: example(group("alive", "empty prompt", hostile=error(), probe=plain(FINE))),
     bad=lambda: example(group("alive", "empty prompt", hostile=error(status=500), probe=_lost())),
 )
-def alive_after_hostile(group: Group, terms: Terms) -> Findings:
+def alive_after_hostile(group: Group, context: CheckContext) -> Findings:
     """After an odd request, or a client that hung up, a plain request is answered as before.
 
     One caller's mistake must not take the service from all others.
@@ -141,7 +141,7 @@ def alive_after_hostile(group: Group, terms: Terms) -> Findings:
     good=lambda: example(group("repeat", first=plain(FINE), second=plain(FINE))),
     bad=lambda: example(group("repeat", first=plain(FINE), second=_lost())),
 )
-def repeat_is_answered(group: Group, terms: Terms) -> Findings:
+def repeat_is_answered(group: Group, context: CheckContext) -> Findings:
     """A request that was answered once is answered again.
 
     Caches and reused slots break on the second time; every application sends the same prompt twice one day.

@@ -6,34 +6,34 @@ from collections.abc import Iterator, Mapping
 from math import exp, log
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number, scored
 from conformance.judge.checks.logprobs_values import NOISE, maps
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
-from conformance.model import Held, Violation
+from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 WHOLE = 0.999  # alternatives that make up all probability were listed after the filter, and show nothing of it
 BENDS = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty")
 
 
-def narrows(asked: Asked, terms: Terms) -> bool:
+def narrows(request: RequestView, context: CheckContext) -> bool:
     """Due where the filter leaves few tokens, and the reply lists enough of them to see which."""
-    name, number = terms.get("parameter", ""), asked.logprobs or 0
-    value = asked.get(name)
-    straight = not any(asked.get(one) for one in BENDS) and asked.number("repetition_penalty", 1) == 1
-    if not is_number(value) or number < 1 or asked.echo or not straight or asked.max_tokens == 0:
+    name, number = context.get("parameter", ""), request.logprobs or 0
+    value = request.get(name)
+    straight = not any(request.get(one) for one in BENDS) and request.number("repetition_penalty", 1) == 1
+    if not is_number(value) or number < 1 or request.echo or not straight or request.max_tokens == 0:
         return False
     if name == "top_k":
         return bool(0 < value <= number)
-    return bool(0 < value < 1) and asked.number("temperature", 1) == 1
+    return bool(0 < value < 1) and request.number("temperature", 1) == 1
 
 
 @check(
     "effects",
     Scope.SUCCESS,
-    due=narrows,
+    expected_when=narrows,
     good=lambda: example(_sampled("top_k", 2, -1.0), parameter="top_k"),
     bad=lambda: (
         example(_sampled("top_k", 1, -2.0), parameter="top_k")
@@ -41,17 +41,17 @@ def narrows(asked: Asked, terms: Terms) -> bool:
         + example(_sampled("min_p", 0.5, -2.0), parameter="min_p")
     ),
 )
-def filter_bounds_the_choice(x: Exchange, terms: Terms) -> Findings:
+def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
     """No token is sampled that top_k, top_p or min_p rules out.
 
     The filters keep nonsense out of long texts; one token from the tail can derail everything that follows.
 
     Fix: apply the filter to the distribution that is drawn from, and draw from what it leaves.
     """
-    asked = terms.asked(x)
-    if not narrows(asked, terms):
+    request = context.request(x)
+    if not narrows(request, context):
         return
-    name = terms.get("parameter", "")
+    name = context.get("parameter", "")
     for found, lists in scored(x):
         values = lists.get("token_logprobs", [])
         places = [(place, top) for place, top in maps(lists) if place < len(values) and is_number(values[place])]
@@ -60,14 +60,14 @@ def filter_bounds_the_choice(x: Exchange, terms: Terms) -> Findings:
             if not all(is_number(value) and value <= 0 for value in top.values()):
                 continue
             seen += 1
-            fault = next(_ruled_out(name, asked.get(name), values[place], top), "")
+            fault = next(_ruled_out(name, request.get(name), values[place], top), "")
             if fault:
                 token = show((lists.get("tokens") or [None] * len(values))[place : place + 1])
                 yield Violation(f"token {place}, {token}, at {values[place]:.3f} {fault}", found.at)
                 break
         else:
             if seen:
-                yield Held(found.at)
+                yield Satisfied(found.at)
 
 
 def _ruled_out(name: str, bound: float, value: float, top: Mapping[str, Any]) -> Iterator[str]:

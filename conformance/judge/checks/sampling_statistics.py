@@ -12,14 +12,14 @@ from itertools import chain
 from math import comb, exp, fsum
 from typing import Any, Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.checks.logprobs_values import NOISE, maps
 from conformance.judge.comparison import ENOUGH, commonest, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
-from conformance.model import Held, Unclear, Violation
+from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 RISK: Final = 1e-6
 AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share
@@ -54,11 +54,11 @@ def at_most(successes: int, tries: int, chance: float) -> float:
     return fsum(comb(tries, k) * chance**k * (1 - chance) ** (tries - k) for k in range(successes + 1))
 
 
-def narrowed(asked: Asked) -> bool:
+def narrowed(request: RequestView) -> bool:
     """Whether the request leaves the sampler one token to choose from, or nearly so."""
-    if asked.integer("top_k") == 1 or asked.number("min_p", 0) >= 0.99:
+    if request.integer("top_k") == 1 or request.number("min_p", 0) >= 0.99:
         return True
-    return asked.number("temperature", 1) <= 0.01 or asked.number("top_p", 1) <= 0.01
+    return request.number("temperature", 1) <= 0.01 or request.number("top_p", 1) <= 0.01
 
 
 def _arms(group: Group, narrow: str) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
@@ -66,8 +66,8 @@ def _arms(group: Group, narrow: str) -> tuple[tuple[Exchange, ...], tuple[Exchan
     return members(group, narrow), members(group, other)
 
 
-def _speaks_of(group: Group, terms: Terms) -> bool:
-    return bool(group.key.split(" ")[0] == terms.get("parameter", group.key.split(" ")[0]))
+def _speaks_of(group: Group, context: CheckContext) -> bool:
+    return bool(group.key.split(" ")[0] == context.get("parameter", group.key.split(" ")[0]))
 
 
 def _apart(replies: Iterable[Exchange]) -> bool:
@@ -92,30 +92,30 @@ def _all(replies: Sequence[Exchange], *, apart: bool) -> list[str]:
         + example(_group([" 4"] * 12, [" 4"] * 12))
     ),
 )
-def parameter_spreads_texts(group: Group, terms: Terms) -> Findings:
+def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
     """A sampling parameter makes texts more alike at its narrow end, and more different at its wide end.
 
     Callers tune between repeatable and inventive with it; without effect, or reversed, tuning is superstition.
 
     Fix: apply the parameter to the distribution before the draw, in the documented direction.
     """
-    if not _speaks_of(group, terms):
+    if not _speaks_of(group, context):
         return
     problem = excuse(group, "low", "high")
     if problem:
         yield problem
         return
-    arms = _arms(group, terms.get("narrow", "low"))
+    arms = _arms(group, context.get("narrow", "low"))
     apart = _apart(chain(*arms))
     narrow, wide = (_all(arm, apart=apart) for arm in arms)
     if not any(narrow + wide):
-        yield Unclear("every text is empty, so there is nothing to compare")
+        yield Inconclusive("every text is empty, so there is nothing to compare")
         return
     shared = Counter(narrow + wide)
     scores = [[float(shared[text]) for text in one] for one in (narrow, wide)]
     right, wrong = rank_sum(scores[1], scores[0]), rank_sum(scores[0], scores[1])
     if right <= RISK:
-        yield Held()
+        yield Satisfied()
         return
     if wrong <= RISK:
         told = f"{len(set(narrow))} of {len(narrow)} texts differ at the narrow end, {len(set(wide))} at the wide end"
@@ -124,12 +124,12 @@ def parameter_spreads_texts(group: Group, terms: Terms) -> Findings:
         return
     firm = _all(arms[0], apart=False)  # what one computation shares may differ in the next, at the narrow end too
     few = at_most(commonest(firm)[1], len(firm), AT_WORK)
-    if few <= RISK and all(narrowed(terms.asked(x)) for x in arms[0]):
+    if few <= RISK and all(narrowed(context.request(x)) for x in arms[0]):
         told = f"only {commonest(firm)[1]} of {len(firm)} texts agree at the narrow end"
         expected = "expected one text"
         yield Violation(f"{told} (chance {few:.0e} if 9 of 10 agree); {expected}", case=_most_varied(arms[0]).case.id)
         return
-    same = _all_the_same(arms[1], terms, apart=apart) if len(set(wide)) == 1 else 1.0
+    same = _all_the_same(arms[1], context, apart=apart) if len(set(wide)) == 1 else 1.0
     if same <= RISK:
         told = f"all {len(wide)} texts at the wide end are {show(wide[0])}"
         expected = "expected different ones"
@@ -137,22 +137,22 @@ def parameter_spreads_texts(group: Group, terms: Terms) -> Findings:
             f"{told} (chance {same:.0e} by their own log probabilities); {expected}", case=arms[1][0].case.id
         )
         return
-    yield Unclear(f"{len(narrow)} and {len(wide)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
+    yield Inconclusive(f"{len(narrow)} and {len(wide)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
 
 
 def _most_varied(replies: Sequence[Exchange]) -> Exchange:
     return max(replies, key=lambda x: len(set(texts(x).values())))
 
 
-def _all_the_same(replies: Sequence[Exchange], terms: Terms, *, apart: bool) -> float:
+def _all_the_same(replies: Sequence[Exchange], context: CheckContext, *, apart: bool) -> float:
     """A bound on the chance of equal texts: above temperature 1 the likeliest text is no likelier than at 1."""
     chance = 1.0
     for x in replies:
-        asked = terms.asked(x)
+        request = context.request(x)
         lists = [found.logprobs or {} for found in x.choices.values()][: None if apart else 1]
         values = [value for one in lists for value in one.get("token_logprobs", []) if is_number(value)]
         whole = values and sum(len(one.get("tokens", [])) for one in lists) == len(values)
-        if not whole or asked.echo or asked.number("temperature", 1) < 1 or max(values) > 0:
+        if not whole or request.echo or request.number("temperature", 1) < 1 or max(values) > 0:
             return 1.0
         chance *= exp(max(fsum(values), -700.0))
     return chance
@@ -169,14 +169,14 @@ def _all_the_same(replies: Sequence[Exchange], terms: Terms, *, apart: bool) -> 
         + example(_overtaken_example(), parameter="presence_penalty")
     ),
 )
-def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
+def penalty_reduces_repetition(group: Group, context: CheckContext) -> Findings:
     """A penalty on repetition makes texts repeat themselves less.
 
     It is the cure for loops; without effect, or with its sign reversed, it feeds them.
 
     Fix: subtract the penalty from the logits of tokens that have come, before the draw.
     """
-    if not _speaks_of(group, terms):
+    if not _speaks_of(group, context):
         return
     problem = excuse(group, "low", "high")
     if problem:
@@ -187,43 +187,45 @@ def penalty_reduces_repetition(group: Group, terms: Terms) -> Findings:
     low, high = (_all(arm, apart=apart) for arm in arms)
     scores = [[repetition(text) for text in one] for one in (low, high)]
     right, wrong = rank_sum(scores[1], scores[0]), rank_sum(scores[0], scores[1])
-    settled = _settled(arms, terms)
+    settled = _settled(arms, context)
     if right <= RISK or (settled and scores[1][0] < scores[0][0]):
-        yield Held()
+        yield Satisfied()
     elif wrong <= RISK:
         told = f"texts repeat {_share(scores[1])} of their words with the penalty, {_share(scores[0])} without"
         yield Violation(f"{told} (chance {wrong:.0e}); expected fewer with it", case=arms[1][0].case.id)
-    elif settled and low[0] == high[0] and _is_without_effect(arms[0][0], arms[1][0], terms):
+    elif settled and low[0] == high[0] and _is_without_effect(arms[0][0], arms[1][0], context):
         times = sum(len(x.choices) for arm in arms for x in arm)
         told = f"the text is {show(low[0])} at both ends of the penalty, each of {times} times"
         yield Violation(f"{told}; expected less repetition at the upper end", case=arms[1][0].case.id)
     else:
-        yield Unclear(f"{len(low)} and {len(high)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
+        yield Inconclusive(f"{len(low)} and {len(high)} replies do not tell (chance {right:.0e}; {RISK:.0e} would)")
 
 
-def _settled(arms: Sequence[Sequence[Exchange]], terms: Terms) -> bool:
+def _settled(arms: Sequence[Sequence[Exchange]], context: CheckContext) -> bool:
     """Whether each arm has one text, as it must at temperature 0: choices need not be drawn apart for that."""
-    greedy = all(terms.asked(x).greedy for arm in arms for x in arm)
+    greedy = all(context.request(x).greedy for arm in arms for x in arm)
     found = [[text for x in arm for text in texts(x).values()] for arm in arms]
     return greedy and all(len(some) >= ENOUGH and len(set(some)) == 1 for some in found)
 
 
-def _is_without_effect(low: Exchange, high: Exchange, terms: Terms) -> bool:
+def _is_without_effect(low: Exchange, high: Exchange, context: CheckContext) -> bool:
     """Whether a penalty at work would have changed this text, which is the same at both ends."""
     # Other penalties count once; a model that is sure of itself may repeat a word all the same.
     others = {"presence_penalty", "repetition_penalty"}
-    counts_up = not others & {terms.get("parameter"), *terms.asked(high).body}
+    counts_up = not others & {context.get("parameter"), *context.request(high).body}
     repeated = [found for found in high.choices.values() if _most_repeated(found.text) >= REPEATED]
     if counts_up and any(_in_reach(found.logprobs or {}) for found in repeated):
         return True
     lists = [x.choices[0].logprobs or {} for x in (low, high) if 0 in x.choices]
-    if len(lists) < 2 or terms.asked(high).echo:
+    if len(lists) < 2 or context.request(high).echo:
         return False
     values = [one.get("token_logprobs", []) for one in lists]
     # Values that differ between the ends were taken after the penalty, and say nothing of what it had to overcome.
     before = len(values[0]) == len(values[1]) and all(map(_near, *values))
-    prompt = " ".join(one for one in terms.asked(high).prompts if isinstance(one, str))
-    rewarded = any(terms.asked(low).number(name, 0) <= -MARGIN for name in ("presence_penalty", "frequency_penalty"))
+    prompt = " ".join(one for one in context.request(high).prompts if isinstance(one, str))
+    rewarded = any(
+        context.request(low).number(name, 0) <= -MARGIN for name in ("presence_penalty", "frequency_penalty")
+    )
     return before and (_overtaken(lists[1], prompt, again=True) or (rewarded and _overtaken(lists[0], "", again=False)))
 
 
@@ -271,8 +273,8 @@ def _share(scores: Sequence[float]) -> str:
 def _group(low: Sequence[str], high: Sequence[str]) -> Group:
     def replies(found: Sequence[str], temperature: float) -> list[Exchange]:
         lists = [logprobs([text, "."], [-1.0, -1.0]) for text in found]
-        asked = {"temperature": temperature, "logprobs": 1}
-        return [plain(completion(choice(text, logprobs=one)), asked) for text, one in zip(found, lists, strict=True)]
+        request = {"temperature": temperature, "logprobs": 1}
+        return [plain(completion(choice(text, logprobs=one)), request) for text, one in zip(found, lists, strict=True)]
 
     return group("arms", "temperature", low=replies(low, 0), high=replies(high, 2 if len(high) > ENOUGH else 0))
 

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any, Final
 
 from conformance.contract.validity import error_entry, validator
-from conformance.judge.catalogue import Findings, Scope, Terms, check, owed, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, required_by_row, show
 from conformance.judge.fixtures import choice, completion, error, example, plain, stream
-from conformance.model import Held, Violation
+from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 
@@ -91,16 +91,16 @@ def _says(keyword: str, expected: Any) -> str:
     return f"{keyword} {expected}"
 
 
-def _conforms(x: Exchange, terms: Terms) -> Findings:
+def _conforms(x: Exchange, context: CheckContext) -> Findings:
     """The findings of one row on all documents of an exchange."""
-    path, keyword, expected = terms["path"], terms["keyword"], terms["expected"]
+    path, keyword, expected = context["path"], context["keyword"], context["expected"]
     held = 0
     if keyword == "required":
         above, name = _split(path)
         for at, parent in instances(x, above):
             if isinstance(parent, dict) and name in parent:
                 held += 1
-            elif isinstance(parent, dict) and terms.get("unless") in parent:
+            elif isinstance(parent, dict) and context.get("unless") in parent:
                 continue  # another object than the row speaks of
             elif isinstance(parent, dict):
                 yield Violation(f"{name!r} is missing; expected it among {show(list(parent))}", at)
@@ -112,7 +112,7 @@ def _conforms(x: Exchange, terms: Terms) -> Findings:
             else:
                 yield Violation(f"{path} is {show(value)}; expected {_says(keyword, expected)}", at)
     if held:
-        yield Held(count=held)
+        yield Satisfied(count=held)
 
 
 FINISH = {"path": "choices[].finish_reason", "keyword": "enum", "expected": ["stop", "length", None]}
@@ -121,11 +121,11 @@ FINISH = {"path": "choices[].finish_reason", "keyword": "enum", "expected": ["st
 @check(
     "schema",
     Scope.PLAIN,
-    due=owed,
+    expected_when=required_by_row,
     good=lambda: example(plain(completion(choice(finish="stop"))), **FINISH),
     bad=lambda: example(plain(completion(choice(finish="eos_token"))), **FINISH),
 )
-def plain_field_conforms(x: Exchange, terms: Terms) -> Findings:
+def plain_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     """A field of the body is as its schema says.
 
     Typed clients are generated from the schema: a member that is missing or of another type raises there.
@@ -133,17 +133,17 @@ def plain_field_conforms(x: Exchange, terms: Terms) -> Findings:
     Fix: compare the field with its place in the provider's OpenAPI document and send what is written there.
     """
     if not x.streamed:
-        yield from _conforms(x, terms)
+        yield from _conforms(x, context)
 
 
 @check(
     "schema",
     Scope.STREAM,
-    due=owed,
+    expected_when=required_by_row,
     good=lambda: example(stream(completion(choice(finish=None)), completion(choice(finish="stop"))), **FINISH),
     bad=lambda: example(stream(completion(choice(finish=""))), **FINISH),
 )
-def chunk_field_conforms(x: Exchange, terms: Terms) -> Findings:
+def chunk_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     """A field of a chunk is as the schema of the completion says.
 
     A streaming client parses each chunk with the type of the completion; one odd chunk ends it with an exception.
@@ -151,13 +151,13 @@ def chunk_field_conforms(x: Exchange, terms: Terms) -> Findings:
     Fix: build chunks from the same type as the plain body, with null where a value is not known yet.
     """
     if x.streamed:
-        yield from _conforms(x, terms)
+        yield from _conforms(x, context)
 
 
 @check(
     "schema",
     Scope.ERROR,
-    due=owed,
+    expected_when=required_by_row,
     good=lambda: example(error(), path="error.message", keyword="type", expected=["string"], status="400"),
     bad=lambda: example(
         plain({"error": {"message": 7}}, status=400),
@@ -167,12 +167,12 @@ def chunk_field_conforms(x: Exchange, terms: Terms) -> Findings:
         status="400",
     ),
 )
-def error_field_conforms(x: Exchange, terms: Terms) -> Findings:
+def error_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     """A field of an error body is as the documented schema for its status says.
 
     Clients show or branch on the documented members of an error; without them a person reads only a status code.
 
     Fix: send every refusal through the one function that builds the documented error body.
     """
-    if x.status is not None and terms["status"] in {str(x.status), error_entry(terms.contract, x.status)}:
-        yield from _conforms(x, terms)
+    if x.status is not None and context["status"] in {str(x.status), error_entry(context.contract, x.status)}:
+        yield from _conforms(x, context)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import judged, strings
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
 from conformance.judge.token_text import echoed, ends_inside_a_token
-from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 STOP = {"stop": ["DE", "HI"], "prompt": "ABC"}
 
 
-def owes_absence(asked: Asked, terms: Terms) -> bool:
+def owes_absence(request: RequestView, context: CheckContext) -> bool:
     """Due where stop sequences are asked for and a text without them keeps the promise."""
-    return bool(asked.stops) and terms.get("text") != "included" and asked.max_tokens != 0
+    return bool(request.stops) and context.get("text") != "included" and request.max_tokens != 0
 
 
-def generated(asked: Asked, found: Choice) -> str | None:
+def generated(request: RequestView, found: Choice) -> str | None:
     """The text without its echoed prompt; None where the two cannot be told apart."""
-    if not asked.echo:
+    if not request.echo:
         return found.text
-    prompt = prompt_of(asked, found.index)
+    prompt = prompt_of(request, found.index)
     length = echoed(found.text, prompt) if isinstance(prompt, str) and prompt else None
     return None if length is None else found.text[length:]
 
@@ -35,11 +35,11 @@ def _rest_of_token(found: Choice, rest: str) -> Finding | None:
     """
     tokens = [token for token in strings(found.logprobs or {}) or () if token]
     if tokens and "".join(tokens) == found.text:
-        return Held(found.at) if len(rest) < len(tokens[-1]) else None
+        return Satisfied(found.at) if len(rest) < len(tokens[-1]) else None
     if ends_inside_a_token(rest):
-        return Held(found.at)
+        return Satisfied(found.at)
     word = f"{show(rest)} follows the stop sequence, and may belong to the token that completed it"
-    return Unclear(word) if ends_inside_a_token(rest.strip()) else None
+    return Inconclusive(word) if ends_inside_a_token(rest.strip()) else None
 
 
 def _in_one_token(*tokens: str) -> Exchange:
@@ -51,7 +51,7 @@ def _in_one_token(*tokens: str) -> Exchange:
 @check(
     "stop",
     Scope.SUCCESS,
-    due=owes_absence,
+    expected_when=owes_absence,
     good=lambda: (
         example(plain(completion(choice(" ", finish="stop")), STOP), text="excluded")
         + example(plain(completion(choice(" DE", finish="stop")), STOP), text="included")
@@ -60,36 +60,38 @@ def _in_one_token(*tokens: str) -> Exchange:
     ),
     bad=lambda: (
         example(plain(completion(choice(" DEFGHI")), STOP), text="excluded")
-        + example(stream(completion(choice(" DE", finish=None)), completion(choice("FG J")), asked=STOP), text="either")
+        + example(
+            stream(completion(choice(" DE", finish=None)), completion(choice("FG J")), request=STOP), text="either"
+        )
         + example(_in_one_token(" D", "E", "F"), text="included")
     ),
 )
-def stop_text_is_as_promised(x: Exchange, terms: Terms) -> Findings:
+def stop_text_is_as_promised(x: Exchange, context: CheckContext) -> Findings:
     """The text holds no stop sequence where that is promised, and nowhere goes on after one.
 
     Parsers split answers at these sequences; text behind one is the model talking to itself.
 
     Fix: search the whole text so far after each token, not only its end, and cut it at the first match.
     """
-    asked, rule = terms.asked(x), terms.get("text", "either")
-    if not asked.stops:
+    request, rule = context.request(x), context.get("text", "either")
+    if not request.stops:
         return
     for found in judged(x):
-        text = generated(asked, found)
+        text = generated(request, found)
         if not text:
             continue
-        ends = [(text.find(stop) + len(stop), stop) for stop in asked.stops if stop in text]
+        ends = [(text.find(stop) + len(stop), stop) for stop in request.stops if stop in text]
         if not ends:
             if rule != "included":
-                yield Held(found.at)
+                yield Satisfied(found.at)
             continue
         end, stop = min(ends)
         if rule == "excluded":
             told = f"the text holds the stop sequence {show(stop)}: {show(text)}"
             yield Violation(f"{told}; expected it to end before", found.at)
         elif end == len(text):
-            yield Held(found.at)
-        elif found.finish_reason == terms.stop and (kept := _rest_of_token(found, text[end:])) is not None:
+            yield Satisfied(found.at)
+        elif found.finish_reason == context.stop and (kept := _rest_of_token(found, text[end:])) is not None:
             yield kept
         else:
             told = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"

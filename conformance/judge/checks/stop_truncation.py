@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.stop import generated
 from conformance.judge.comparison import blame, constant, excuse, members, unchanged, weigh
 from conformance.judge.fixtures import choice, completion, example, plain
 from conformance.judge.near_ties import near_tie
 from conformance.judge.token_text import ends_inside_a_token
-from conformance.model import Finding, Held, Unclear, Violation
+from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Group
 
 ROLES: Final = ("without", "with")
@@ -54,7 +54,7 @@ class Cut:
         return None
 
 
-def cuts(group: Group, terms: Terms) -> Iterator[Cut | Unclear]:
+def cuts(group: Group, context: CheckContext) -> Iterator[Cut | Inconclusive]:
     """Every choice that was to be cut, or why it shows nothing."""
     problem = excuse(group, *ROLES)
     if problem:
@@ -62,19 +62,19 @@ def cuts(group: Group, terms: Terms) -> Iterator[Cut | Unclear]:
         return
     models = members(group, "without")
     for x in members(group, "with"):
-        asked = terms.asked(x)
+        request = context.request(x)
         for index, found in x.choices.items():
             model = models[0].choices.get(index)
-            whole = generated(terms.asked(models[0]), model) if model else None
-            text = generated(asked, found)
+            whole = generated(context.request(models[0]), model) if model else None
+            text = generated(request, found)
             if model is None or whole is None or text is None:
                 continue
-            matches = tuple(_first(whole, asked.stops))
+            matches = tuple(_first(whole, request.stops))
             if matches or text != whole:
                 ends = (model.finish_reason, text, found.finish_reason)
-                yield Cut(whole, *ends, matches, asked.stops, found.at, x.case.id, terms.stop)
+                yield Cut(whole, *ends, matches, request.stops, found.at, x.case.id, context.stop)
             else:
-                yield Unclear("no stop sequence occurs in the text without it")
+                yield Inconclusive("no stop sequence occurs in the text without it")
 
 
 def _first(whole: str, stops: tuple[str, ...]) -> Iterator[Match]:
@@ -100,29 +100,29 @@ def _example(text: str, finish: str = "stop", times: int = 1, stops: Sequence[st
     good=lambda: example(_example("D")) + example(_example("DEF")),
     bad=lambda: example(_example("DEF G", stops=("HI", "EF"))) + example(_example("", times=3)),
 )
-def stop_cuts_earliest(group: Group, terms: Terms) -> Findings:
+def stop_cuts_earliest(group: Group, context: CheckContext) -> Findings:
     """Of the stop sequences that occur in the text, the first match ends it, and nothing before is lost.
 
     Text beyond the first match was to be dropped; text missing before it is an answer cut short.
 
     Fix: match over token boundaries, in the whole text, and keep everything in front of the first match.
     """
-    for cut in cuts(group, terms):
-        if isinstance(cut, Unclear):
+    for cut in cuts(group, context):
+        if isinstance(cut, Inconclusive):
             yield cut
             continue
         match = cut.matches[0] if cut.matches else Match(len(cut.whole), len(cut.whole), "")
         if cut.made or _leaks(cut):
-            yield Held(cut.at)
+            yield Satisfied(cut.at)
         elif cut.matches and cut.text.startswith(cut.whole[: match.end]):
             later = _honoured(cut)
             if later is None:  # the row on what a text holds of its stop sequences tells of that
-                yield Unclear(f"the text goes on after {show(match.stop)}: no stop sequence cut it")
+                yield Inconclusive(f"the text goes on after {show(match.stop)}: no stop sequence cut it")
                 continue
             told = f"the text ends at {show(later)}, though {show(match.stop)} came first: {show(cut.text)}"
             yield Violation(f"{told}; expected {show(cut.whole[: match.start])}", cut.at, cut.case)
         else:
-            yield _doubted(group, terms, cut, match)
+            yield _doubted(group, context, cut, match)
 
 
 def _honoured(cut: Cut) -> str | None:
@@ -137,22 +137,22 @@ def _honoured(cut: Cut) -> str | None:
     return None
 
 
-def _doubted(group: Group, terms: Terms, cut: Cut, match: Match) -> Finding:
+def _doubted(group: Group, context: CheckContext, cut: Cut, match: Match) -> Finding:
     """The text is not the beginning of the one without the sequence: an error, or another draw."""
     index = int(cut.at.rpartition(" ")[2])
     wholes = [x.choices[index].text for x in members(group, "without") if index in x.choices]
     replies = [x for x in members(group, "with") if index in x.choices]
-    if not constant(wholes) or not all(terms.asked(x).greedy for x in replies):
-        return Unclear("the target is not deterministic: the text differs between replies to one request")
+    if not constant(wholes) or not all(context.request(x).greedy for x in replies):
+        return Inconclusive("the target is not deterministic: the text differs between replies to one request")
     expected = cut.whole[: match.start]
     kept = {cut.whole[:place] for place in range(match.start, match.end + 1)}
-    texts = [generated(terms.asked(x), x.choices[index]) or "" for x in replies]
+    texts = [generated(context.request(x), x.choices[index]) or "" for x in replies]
     texts = [expected if text in kept else text for text in texts]
     finding = weigh([expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case)
-    if isinstance(finding, Held):
-        return Unclear("the cut came at the match in other replies")
-    tied = near_tie([members(group, role) for role in ROLES], index, terms)
-    return Unclear(f"the texts differ where two tokens are nearly as likely: {tied}") if tied else finding
+    if isinstance(finding, Satisfied):
+        return Inconclusive("the cut came at the match in other replies")
+    tied = near_tie([members(group, role) for role in ROLES], index, context)
+    return Inconclusive(f"the texts differ where two tokens are nearly as likely: {tied}") if tied else finding
 
 
 @check(
@@ -162,15 +162,15 @@ def _doubted(group: Group, terms: Terms, cut: Cut, match: Match) -> Finding:
     good=lambda: example(_example("D")) + example(_example("DEF")),
     bad=lambda: example(_example("DE")),
 )
-def no_partial_stop_leaks(group: Group, terms: Terms) -> Findings:
+def no_partial_stop_leaks(group: Group, context: CheckContext) -> Findings:
     """No beginning of a stop sequence is left at the end of the text.
 
     A stream that sends the first token of a stop sequence cannot take it back: users see half a delimiter.
 
     Fix: hold back text while its end is the beginning of a stop sequence.
     """
-    for cut in cuts(group, terms):
-        if isinstance(cut, Unclear):
+    for cut in cuts(group, context):
+        if isinstance(cut, Inconclusive):
             yield cut
             continue
         left = _leaks(cut)
@@ -179,7 +179,7 @@ def no_partial_stop_leaks(group: Group, terms: Terms) -> Findings:
             told = f"the text ends with {show(left)}, a part of {show(stop)}"
             yield Violation(f"{told}; expected all of the stop sequence or nothing", cut.at, cut.case)
         elif cut.made:
-            yield Held(cut.at)
+            yield Satisfied(cut.at)
 
 
 def _leaks(cut: Cut) -> str:
@@ -207,16 +207,16 @@ def _leaks(cut: Cut) -> str:
     good=lambda: example(_example("D"), text="excluded") + example(_example("DEF"), text="included"),
     bad=lambda: example(_example("DEF"), text="excluded") + example(_example("D"), text="included"),
 )
-def cut_keeps_or_drops_the_stop(group: Group, terms: Terms) -> Findings:
+def cut_keeps_or_drops_the_stop(group: Group, context: CheckContext) -> Findings:
     """Where a stop sequence cut the text, it is left out of it or kept in it as the provider promises.
 
     A client that adds the delimiter back, or strips it, is right for one of the two and wrong for the other.
 
     Fix: cut before the match to leave it out, behind the match to keep it.
     """
-    rule = terms.get("text", "either")
-    for cut in cuts(group, terms):
-        if isinstance(cut, Unclear):
+    rule = context.get("text", "either")
+    for cut in cuts(group, context):
+        if isinstance(cut, Inconclusive):
             yield cut
             continue
         match = cut.made
@@ -234,16 +234,16 @@ def cut_keeps_or_drops_the_stop(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_example("D"), reason="stop"),
     bad=lambda: example(_example("D", finish="length"), reason="stop"),
 )
-def stop_finishes_with_stop(group: Group, terms: Terms) -> Findings:
+def stop_finishes_with_stop(group: Group, context: CheckContext) -> Findings:
     """A text that a stop sequence ended has the finish_reason `stop`.
 
     With `length` a client asks for the continuation of a text that was complete.
 
     Fix: set the reason where the match is found, before the token limit is looked at.
     """
-    reason = terms.get("reason", terms.stop)
-    for cut in cuts(group, terms):
-        if isinstance(cut, Unclear):
+    reason = context.get("reason", context.stop)
+    for cut in cuts(group, context):
+        if isinstance(cut, Inconclusive):
             yield cut
             continue
         match = cut.made
@@ -260,15 +260,15 @@ def stop_finishes_with_stop(group: Group, terms: Terms) -> Findings:
     good=lambda: example(_unmatched(" 4, 5")),
     bad=lambda: example(_unmatched(" 4,", times=3)),
 )
-def stop_that_never_matches(group: Group, terms: Terms) -> Findings:
+def stop_that_never_matches(group: Group, context: CheckContext) -> Findings:
     """A parameter that has no business with the text, such as a stop sequence that never occurs, leaves it unchanged.
 
     Callers send the same stop list with every prompt; one that shortens other texts truncates at random.
 
     Fix: act on a stop sequence only when all of it has been generated.
     """
-    if not terms.get("parameter") or group.key.split(" ")[0] == terms["parameter"]:
-        yield from unchanged(group, ROLES, terms)
+    if not context.get("parameter") or group.key.split(" ")[0] == context["parameter"]:
+        yield from unchanged(group, ROLES, context)
 
 
 def _unmatched(text: str, times: int = 1) -> Group:

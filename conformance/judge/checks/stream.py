@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.fixtures import choice, completion, example, stream, usage
 from conformance.judge.token_text import loops
-from conformance.model import Finding, Held, Violation
+from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 
 def _shared(x: Exchange, name: str) -> Finding | None:
@@ -28,7 +28,7 @@ def _shared(x: Exchange, name: str) -> Finding | None:
     if count < 2:
         return None
     if len(seen) == 1:
-        return Held(name)
+        return Satisfied(name)
     (first, _), (second, at) = list(seen.items())[:2]
     return Violation(
         f"{name} is {show(second)} after {show(first)} ({len(seen)} in all); expected one", f"{at} /{name}"
@@ -44,7 +44,7 @@ TWO_IDS = (completion(choice(finish=None), id="cmpl-1"), completion(choice(), id
     good=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
     bad=lambda: example(stream(*TWO_IDS)),
 )
-def chunks_share_one_id(x: Exchange, terms: Terms) -> Findings:
+def chunks_share_one_id(x: Exchange, context: CheckContext) -> Findings:
     """All chunks of a stream carry the same id.
 
     Clients join chunks by id; with a fresh id in each they see as many completions as tokens.
@@ -61,7 +61,7 @@ def chunks_share_one_id(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
     bad=lambda: example(stream(completion(choice(finish=None), model="m"), completion(choice(), model="m-2"))),
 )
-def chunks_share_one_model(x: Exchange, terms: Terms) -> Findings:
+def chunks_share_one_model(x: Exchange, context: CheckContext) -> Findings:
     """All chunks of a stream name the same model.
 
     Costs and evaluations are booked by the model's name; one that changes on the way books them twice.
@@ -78,7 +78,7 @@ def chunks_share_one_model(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
     bad=lambda: example(stream(completion(choice(finish=None), created=1), completion(choice(), created=2))),
 )
-def chunks_share_one_created(x: Exchange, terms: Terms) -> Findings:
+def chunks_share_one_created(x: Exchange, context: CheckContext) -> Findings:
     """All chunks of a stream carry the same creation time.
 
     The time is that of the completion; clients that key a completion by id and time see several.
@@ -92,11 +92,11 @@ def chunks_share_one_created(x: Exchange, terms: Terms) -> Findings:
 @check(
     "stream",
     Scope.STREAM,
-    due=None,
+    expected_when=None,
     good=lambda: example(stream(completion(choice(), usage=None), completion(usage=usage()))),
     bad=lambda: example(stream(completion(), completion(choice()))),
 )
-def chunk_has_choices(x: Exchange, terms: Terms) -> Findings:
+def chunk_has_choices(x: Exchange, context: CheckContext) -> Findings:
     """A chunk speaks of a choice, or reports usage.
 
     Clients index `choices[0]` in each chunk and raise an exception on one that has none.
@@ -117,11 +117,11 @@ def chunk_has_choices(x: Exchange, terms: Terms) -> Findings:
         choices = show(document.value.get("choices", "absent"), 60)
         yield Violation(f"choices is {choices} in a chunk without usage; expected a choice", document.at)
     if not empty:
-        yield Held()
+        yield Satisfied()
 
 
-def _enough(asked: Asked, terms: Terms) -> bool:
-    return asked.max_tokens is None or asked.max_tokens >= 4
+def _enough(request: RequestView, context: CheckContext) -> bool:
+    return request.max_tokens is None or request.max_tokens >= 4
 
 
 def _grows(texts: list[str]) -> bool:
@@ -160,7 +160,7 @@ def _may_grow(choice: Choice) -> bool:
 @check(
     "stream",
     Scope.STREAM,
-    due=_enough,
+    expected_when=_enough,
     good=lambda: (
         *example(stream(*(completion(choice(text, finish=None)) for text in (" a", " a", " b", " b")))),
         *example(stream(completion(choice(" one, two,", finish=None)), completion(choice(" three, four")))),
@@ -169,7 +169,7 @@ def _may_grow(choice: Choice) -> bool:
         stream(*(completion(choice(text)) for text in (" one", " one two", " one two 3", " one two 3 4")))
     ),
 )
-def deltas_are_not_cumulative(x: Exchange, terms: Terms) -> Findings:
+def deltas_are_not_cumulative(x: Exchange, context: CheckContext) -> Findings:
     """A chunk carries the text that is new, not all the text so far.
 
     Clients append each chunk's text; with cumulative chunks they show every word many times over.
@@ -184,4 +184,4 @@ def deltas_are_not_cumulative(x: Exchange, terms: Terms) -> Findings:
             seen = f"choice {number} sends {show(repeated, 80)}, which begins with the text sent before"
             yield Violation(f"{seen}; expected only what is new", one.parts[-1].at)
         elif parts >= 4 or (one.finish_reason and not _may_grow(one)):
-            yield Held(one.at)
+            yield Satisfied(one.at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check
 from conformance.judge.fixtures import choice, completion, example, plain, stream
 from conformance.model import Observation
 from conformance.model.exchange import Exchange
@@ -24,7 +24,7 @@ def about(seconds: float) -> str:
     good=lambda: example(plain(completion(choice()))),
     bad=lambda: example(stream(completion(choice()))),
 )
-def first_byte_time(x: Exchange, terms: Terms) -> Findings:
+def first_byte_time(x: Exchange, context: CheckContext) -> Findings:
     """The time from the request to the first byte of the body.
 
     It is what a person waits before anything moves; with a stream it is the reason to stream at all.
@@ -43,7 +43,7 @@ def first_byte_time(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
     bad=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
 )
-def stream_arrives_in_pieces(x: Exchange, terms: Terms) -> Findings:
+def stream_arrives_in_pieces(x: Exchange, context: CheckContext) -> Findings:
     """Whether a stream of several chunks arrives in several pieces.
 
     A proxy that buffers turns a stream into a plain reply: everything comes at once, at the end.
@@ -61,7 +61,7 @@ def stream_arrives_in_pieces(x: Exchange, terms: Terms) -> Findings:
     good=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
     bad=lambda: example(stream(completion(choice(finish=None)), completion(choice()))),
 )
-def longest_silence(x: Exchange, terms: Terms) -> Findings:
+def longest_silence(x: Exchange, context: CheckContext) -> Findings:
     """The longest time between two pieces of a stream.
 
     Idle time-outs of clients and proxies cut a stream that is silent for longer than they allow.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.plain_streamed import ROLES, twin
 from conformance.judge.comparison import contrast, excuse, members
 from conformance.judge.fixtures import choice, completion, example, plain, stream
 from conformance.judge.token_text import REPLACEMENT, covers, is_text
-from conformance.model import Held, Violation
+from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 PLANT = "a \U0001f331 b"
@@ -18,11 +18,11 @@ HALVES = ("a \ud83c", "\udf31 b")
     "unicode",
     Scope.GROUP,
     group="twin",
-    due=None,
+    expected_when=None,
     good=lambda: example(_planted("a ", PLANT[2:])),
     bad=lambda: example(_planted("a \ufffd", "\ufffd b")),
 )
-def no_replacement_characters(group: Group, terms: Terms) -> Findings:
+def no_replacement_characters(group: Group, context: CheckContext) -> Findings:
     """No U+FFFD stands where the other form of the same reply has a real character.
 
     Characters of several tokens that are decoded one by one break in every script but the Latin one.
@@ -40,7 +40,7 @@ def no_replacement_characters(group: Group, terms: Terms) -> Findings:
                 observed, expected = contrast(found.text, broken)
                 yield Violation(f"the text is {observed}; expected {expected}", found.at, x.case.id)
             elif not found.text.isascii() and found.text in wholes:
-                yield Held(found.at)
+                yield Satisfied(found.at)
 
 
 def _broken(text: str, whole: str) -> bool:
@@ -57,15 +57,15 @@ def _broken(text: str, whole: str) -> bool:
     good=lambda: example(plain(completion(choice(PLANT)))),
     bad=lambda: example(stream(*(completion(choice(half)) for half in HALVES))),
 )
-def text_has_no_lone_surrogates(x: Exchange, terms: Terms) -> Findings:
+def text_has_no_lone_surrogates(x: Exchange, context: CheckContext) -> Findings:
     """The text of every body and chunk is made of whole characters, without half of a surrogate pair.
 
     Half a pair is no character: most languages refuse to store, print or send it, and fail far from the cause.
 
     Fix: cut texts between characters, never between UTF-16 units.
     """
-    asked = terms.asked(x)
-    given = "".join(prompt for prompt in asked.prompts if isinstance(prompt, str)) if asked.echo else ""
+    request = context.request(x)
+    given = "".join(prompt for prompt in request.prompts if isinstance(prompt, str)) if request.echo else ""
     if not is_text(given.replace(REPLACEMENT, "")):
         return  # what was sent in halves may come back so
     for found in x.choices.values():
@@ -74,7 +74,7 @@ def text_has_no_lone_surrogates(x: Exchange, terms: Terms) -> Findings:
             told = f"the text {show(halves[0].text)} holds half a surrogate pair"
             yield Violation(f"{told}; expected whole characters", halves[0].at)
         elif found.text:
-            yield Held(found.at)
+            yield Satisfied(found.at)
 
 
 def _planted(*texts: str) -> Group:

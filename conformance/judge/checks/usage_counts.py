@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.judge.catalogue import Findings, Scope, Terms, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
-from conformance.model import Held, Violation
+from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
-from conformance.model.request_view import Asked
+from conformance.model.request_view import RequestView
 
 COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
 WORDS_IN_A_TOKEN: Final = 16  # no tokenizer joins that many words
@@ -30,31 +30,35 @@ def counted(report: Any, name: str) -> int | None:
     return 0 if value is MISSING and name == "completion_tokens" and isinstance(report, Mapping) else whole(value)
 
 
-def usage_is_owed(asked: Asked, terms: Terms) -> bool:
+def usage_is_owed(request: RequestView, context: CheckContext) -> bool:
     """Due where the contract has every such reply carry usage; an optional member cannot be provoked."""
-    if asked.stream:
-        says = terms.contract.says
-        return asked.include_usage or True in (
+    if request.stream:
+        says = context.contract.says
+        return request.include_usage or True in (
             says("usage_chunk_is_sent", "unasked"),
             says("usage_is_in_last_chunk", "unasked"),
         )
-    required = terms.contract.response.get("required", ())
+    required = context.contract.response.get("required", ())
     return isinstance(required, (list, tuple)) and "usage" in required
 
 
-def prompts_are_ids(asked: Asked, terms: Terms) -> bool:
+def prompts_are_ids(request: RequestView, context: CheckContext) -> bool:
     """Due where usage is, on prompts of token ids."""
-    return usage_is_owed(asked, terms) and bool(asked.prompts) and all(isinstance(one, tuple) for one in asked.prompts)
+    return (
+        usage_is_owed(request, context)
+        and bool(request.prompts)
+        and all(isinstance(one, tuple) for one in request.prompts)
+    )
 
 
 @check(
     "usage",
     Scope.SUCCESS,
-    due=usage_is_owed,
+    expected_when=usage_is_owed,
     good=lambda: example(plain(completion(choice(), usage=usage(4, 4)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 4, total=9)))),
 )
-def usage_adds_up(x: Exchange, terms: Terms) -> Findings:
+def usage_adds_up(x: Exchange, context: CheckContext) -> Findings:
     """Total tokens are prompt tokens plus completion tokens.
 
     Bills and budgets are computed from any two of the three numbers; a total that disagrees charges the wrong amount.
@@ -73,11 +77,11 @@ def usage_adds_up(x: Exchange, terms: Terms) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    due=usage_is_owed,
+    expected_when=usage_is_owed,
     good=lambda: example(plain(completion(choice(""), usage={"prompt_tokens": 4, "total_tokens": 4}))),
     bad=lambda: example(stream(completion(choice()), completion(usage={"prompt_tokens": 4, "completion_tokens": 4}))),
 )
-def usage_has_three_counts(x: Exchange, terms: Terms) -> Findings:
+def usage_has_three_counts(x: Exchange, context: CheckContext) -> Findings:
     """A usage object has prompt_tokens, completion_tokens and total_tokens.
 
     SDK types require the three; a report that lacks one raises, or is booked as zero.
@@ -94,11 +98,11 @@ def usage_has_three_counts(x: Exchange, terms: Terms) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    due=usage_is_owed,
+    expected_when=usage_is_owed,
     good=lambda: example(plain(completion(choice(), usage=usage(4.0, 4.0)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, -1)))),
 )
-def usage_counts_are_whole(x: Exchange, terms: Terms) -> Findings:
+def usage_counts_are_whole(x: Exchange, context: CheckContext) -> Findings:
     """Counts of tokens are whole numbers from 0 up.
 
     A negative, broken or textual count breaks the sums of whoever adds them up.
@@ -115,44 +119,44 @@ def usage_counts_are_whole(x: Exchange, terms: Terms) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    due=lambda asked, terms: usage_is_owed(asked, terms) and asked.max_tokens is not None,
+    expected_when=lambda request, context: usage_is_owed(request, context) and request.max_tokens is not None,
     good=lambda: example(plain(completion(choice(), choice(index=1), usage=usage(4, 8)), {"n": 2, "max_tokens": 4})),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 9)), {"max_tokens": 4})),
 )
-def completion_tokens_within_limit(x: Exchange, terms: Terms) -> Findings:
+def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findings:
     """No more tokens are counted than max_tokens allows for all candidates together.
 
     `max_tokens` is how a client caps its cost; a count beyond it is either a wrong bill or an ignored cap.
 
     Fix: count each generated token once, and stop each candidate at `max_tokens`.
     """
-    asked = terms.asked(x)
+    request = context.request(x)
     generated = counted(x.usage, "completion_tokens")
-    if generated is None or asked.max_tokens is None or asked.max_tokens < 1:
+    if generated is None or request.max_tokens is None or request.max_tokens < 1:
         return
-    most = asked.max_tokens * asked.best_of * max(len(asked.prompts), 1)
+    most = request.max_tokens * request.best_of * max(len(request.prompts), 1)
     if generated <= most:
-        yield Held(f"{x.reports[-1].at} /usage")
+        yield Satisfied(f"{x.reports[-1].at} /usage")
     else:
-        expected = f"at most {show(most)} ({show(asked.max_tokens)} for each candidate)"
+        expected = f"at most {show(most)} ({show(request.max_tokens)} for each candidate)"
         yield Violation(f"completion_tokens is {generated}; expected {expected}", f"{x.reports[-1].at} /usage")
 
 
 @check(
     "usage",
     Scope.SUCCESS,
-    due=usage_is_owed,
+    expected_when=usage_is_owed,
     good=lambda: example(plain(completion(choice(), usage=usage(4, 4)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 0)))),
 )
-def completion_tokens_are_counted(x: Exchange, terms: Terms) -> Findings:
+def completion_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
     """Each choice that has text has at least one token counted.
 
     A report of zero for text that was delivered hides what it cost from quotas and budgets.
 
     Fix: carry the engine's counts through to the report on each path, streams of this route included.
     """
-    if terms.asked(x).echo:  # the text may be the prompt alone
+    if context.request(x).echo:  # the text may be the prompt alone
         return
     generated, least = counted(x.usage, "completion_tokens"), sum(bool(one.text) for one in x.choices.values())
     if generated is not None and least:
@@ -163,21 +167,21 @@ def completion_tokens_are_counted(x: Exchange, terms: Terms) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    due=lambda asked, terms: usage_is_owed(asked, terms) and any(asked.prompts),
+    expected_when=lambda request, context: usage_is_owed(request, context) and any(request.prompts),
     good=lambda: example(plain(completion(choice(), choice(index=1), usage=usage(5)), {"prompt": ["a", "b c d"]})),
     bad=lambda: (
         *example(plain(completion(choice(), usage=usage(0)))),
         *example(plain(completion(choice(), usage=usage(1)), {"prompt": "one two " * 40})),
     ),
 )
-def prompt_tokens_are_counted(x: Exchange, terms: Terms) -> Findings:
+def prompt_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
     """The prompt is counted: at least one token for each prompt that is not empty, and more for a long one.
 
     Input tokens are most of a bill; a zero, or the number of prompts in their place, makes every budget wrong.
 
     Fix: report the number of tokens that the tokenizer made of all prompts together.
     """
-    prompts = terms.asked(x).prompts
+    prompts = context.request(x).prompts
     told = counted(x.usage, "prompt_tokens")
     if told is None or not any(prompts):
         return
@@ -191,18 +195,18 @@ def prompt_tokens_are_counted(x: Exchange, terms: Terms) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    due=prompts_are_ids,
+    expected_when=prompts_are_ids,
     good=lambda: example(plain(completion(choice(), usage=usage(4)), {"prompt": [5, 6, 7]})),
     bad=lambda: example(plain(completion(choice(), usage=usage(9)), {"prompt": [5, 6, 7]})),
 )
-def prompt_tokens_match_ids(x: Exchange, terms: Terms) -> Findings:
+def prompt_tokens_match_ids(x: Exchange, context: CheckContext) -> Findings:
     """A prompt of token ids counts as many tokens as it has ids; one more for each prompt where a start token is added.
 
     Whoever sends ids knows the number exactly: this is where a wrong count can be proved.
 
     Fix: count the ids as given; do not decode and tokenize them again.
     """
-    prompts = terms.asked(x).prompts
+    prompts = context.request(x).prompts
     told = counted(x.usage, "prompt_tokens")
     if told is None or not prompts or not all(isinstance(prompt, tuple) for prompt in prompts):
         return
@@ -226,11 +230,11 @@ CACHED: Final = {"prompt_tokens_details": {"cached_tokens": 64}}
 @check(
     "usage",
     Scope.SUCCESS,
-    due=None,
+    expected_when=None,
     good=lambda: example(plain(completion(choice(), usage=usage(80, 4, **CACHED)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(40, 4, **CACHED)))),
 )
-def cached_tokens_within_prompt(x: Exchange, terms: Terms) -> Findings:
+def cached_tokens_within_prompt(x: Exchange, context: CheckContext) -> Findings:
     """No more tokens came from the cache than the prompts have.
 
     Cached tokens are billed at a discount: more of them than input tokens gives a negative price.
@@ -248,7 +252,7 @@ def cached_tokens_within_prompt(x: Exchange, terms: Terms) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    due=None,
+    expected_when=None,
     good=lambda: example(
         plain(completion(choice(), usage=usage(4, 4, completion_tokens_details={"reasoning_tokens": 3})))
     ),
@@ -256,7 +260,7 @@ def cached_tokens_within_prompt(x: Exchange, terms: Terms) -> Findings:
         plain(completion(choice(), usage=usage(4, 4, completion_tokens_details={"reasoning_tokens": 5})))
     ),
 )
-def details_within_totals(x: Exchange, terms: Terms) -> Findings:
+def details_within_totals(x: Exchange, context: CheckContext) -> Findings:
     """No detail of the usage is larger than the count that it is a part of.
 
     Details explain a total; a part that exceeds the whole shows that one of the two was not counted.

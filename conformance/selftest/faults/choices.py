@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.responses import Text
 from conformance.selftest.edits import Json, choices, plain, several, streaming
 from conformance.selftest.fault import fault
@@ -65,9 +65,9 @@ SWAPPED = (
     variants=("plain", "streamed"),
     imitates="n was ignored.",
 )
-def n_is_ignored(wish: Wish, call: Call) -> Wish:
+def n_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """One choice comes for each prompt, whatever n is."""
-    return replace(wish, n=1, best_of=1 if wish.best_of == wish.n else wish.best_of)
+    return replace(params, n=1, best_of=1 if params.best_of == params.n else params.best_of)
 
 
 @fault(
@@ -77,9 +77,9 @@ def n_is_ignored(wish: Wish, call: Call) -> Wish:
     also=(*MISSING, "logprobs_change_nothing"),
     imitates="With log probabilities, one choice came.",
 )
-def n_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
+def n_is_ignored_beside_logprobs(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With log probabilities, one choice comes for each prompt."""
-    return replace(wish, n=1, best_of=1) if wish.logprobs is not None and wish.best_of == wish.n else wish
+    return replace(params, n=1, best_of=1) if params.logprobs is not None and params.best_of == params.n else params
 
 
 @fault(
@@ -89,9 +89,9 @@ def n_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
     variants=("plain", "streamed"),
     imitates="Of several prompts, the first alone was answered.",
 )
-def first_prompt_alone_is_answered(wish: Wish, call: Call) -> Wish:
+def first_prompt_alone_is_answered(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Of several prompts, the first alone is answered."""
-    return replace(wish, prompts=wish.prompts[:1])
+    return replace(params, prompts=params.prompts[:1])
 
 
 @fault(
@@ -103,7 +103,7 @@ def first_prompt_alone_is_answered(wish: Wish, call: Call) -> Wish:
 )
 def last_prompt_alone_is_answered(texts: list[Text], call: Call) -> list[Text]:
     """Of several prompts, the choices of the last come alone."""
-    return texts[-call.wish.n :]
+    return texts[-call.params.n :]
 
 
 @fault(
@@ -162,12 +162,12 @@ def index_counts_chunks(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "choices_are_complete",
     also=(*MISSING, "usage"),
-    only=lambda call: streaming(call) and call.wish.n > 1,
+    only=lambda call: streaming(call) and call.params.n > 1,
     imitates="All finish chunks had index 0.",
 )
 def finish_of_later_choices_is_lost(documents: list[Json], call: Call) -> list[Json]:
     """In a stream with n, the last choice is never heard of."""
-    last = len(call.wish.prompts) * call.wish.n - 1
+    last = len(call.params.prompts) * call.params.n - 1
     return [one for one in documents if not one["choices"] or one["choices"][0]["index"] != last]
 
 
@@ -206,7 +206,7 @@ def choices_come_backwards(documents: list[Json], call: Call) -> list[Json]:
 
 
 def _batch(call: Call) -> bool:
-    return len(call.wish.prompts) > 1
+    return len(call.params.prompts) > 1
 
 
 @fault(
@@ -218,10 +218,12 @@ def prompts_are_answered_backwards(texts: list[Text], call: Call) -> list[Text]:
     return [replace(text, index=index) for text, index in zip(texts[::-1], indices, strict=True)]
 
 
-@fault(Stage.TEXTS, "batch_order_holds", also=SWAPPED, needs=("n",), only=lambda call: _batch(call) and call.wish.n > 1)
+@fault(
+    Stage.TEXTS, "batch_order_holds", also=SWAPPED, needs=("n",), only=lambda call: _batch(call) and call.params.n > 1
+)
 def prompts_take_turns(texts: list[Text], call: Call) -> list[Text]:
     """With n, choices are numbered candidate by candidate, not prompt by prompt."""
-    n, prompts = call.wish.n, len(call.wish.prompts)
+    n, prompts = call.params.n, len(call.params.prompts)
     moved = [replace(text, index=text.index % n * prompts + text.index // n) for text in texts]
     return sorted(moved, key=lambda text: text.index)
 
@@ -229,7 +231,7 @@ def prompts_take_turns(texts: list[Text], call: Call) -> list[Text]:
 @fault(Stage.TEXTS, "batch_order_holds", also=("sampling_varies", *SWAPPED, "logprobs_count_the_tokens"), only=_batch)
 def first_answer_comes_for_every_prompt(texts: list[Text], call: Call) -> list[Text]:
     """Every prompt of a batch gets the first one's answer."""
-    n = call.wish.n
+    n = call.params.n
     return [replace(texts[text.index % n], index=text.index) for text in texts]
 
 
@@ -246,24 +248,24 @@ def first_answer_comes_for_every_prompt(texts: list[Text], call: Call) -> list[T
         "logprobs_count_the_tokens",
     ),
 )
-def all_candidates_are_returned(wish: Wish, call: Call) -> Wish:
+def all_candidates_are_returned(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With best_of, all candidates come back."""
-    return replace(wish, n=wish.best_of)
+    return replace(params, n=params.best_of)
 
 
 @fault(
     Stage.TEXTS,
     "best_of_returns_n",
     needs=("best_of", "n"),
-    only=lambda call: call.wish.best_of > call.wish.n > 1,
+    only=lambda call: call.params.best_of > call.params.n > 1,
     also=("choices_are_complete",),
 )
 def best_alone_is_returned(texts: list[Text], call: Call) -> list[Text]:
     """With best_of and n, the best one alone comes back."""
-    return [text for text in texts if text.index % call.wish.n == 0]
+    return [text for text in texts if text.index % call.params.n == 0]
 
 
 @fault(Stage.WISH, "best_of_is_the_likeliest", needs=("best_of",), imitates="best_of was accepted and ignored.")
-def best_of_is_ignored(wish: Wish, call: Call) -> Wish:
+def best_of_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With best_of, the first candidate comes back, whatever the others are."""
-    return replace(wish, best_of=wish.n)
+    return replace(params, best_of=params.n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import Prompt, Wish
+from conformance.reference.generation_request import GenerationParameters, Prompt
 from conformance.reference.responses import Text
 from conformance.selftest.edits import Json, choices, several
 from conformance.selftest.fault import fault
@@ -34,21 +34,21 @@ GONE = (
     also=GONE,
     imitates="echo was ignored.",
 )
-def echo_is_ignored(wish: Wish, call: Call) -> Wish:
+def echo_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """The prompt is not echoed."""
-    return replace(wish, echo=False)
+    return replace(params, echo=False)
 
 
 @fault(Stage.WISH, "echo_begins_with_prompt", needs=("echo", "logprobs"), also=(*GONE, "logprobs_change_nothing"))
-def echo_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
+def echo_is_ignored_beside_logprobs(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With log probabilities, the prompt is not echoed."""
-    return replace(wish, echo=False) if wish.logprobs is not None else wish
+    return replace(params, echo=False) if params.logprobs is not None else params
 
 
 @fault(Stage.WISH, "echo_begins_with_prompt", needs=("echo", "n"), also=(*GONE, "choices_agree_when_greedy"))
-def echo_is_ignored_beside_n(wish: Wish, call: Call) -> Wish:
+def echo_is_ignored_beside_n(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, the prompt is not echoed."""
-    return replace(wish, echo=False) if wish.n > 1 else wish
+    return replace(params, echo=False) if params.n > 1 else params
 
 
 def _mute(text: Text) -> Text:
@@ -60,7 +60,7 @@ def _mute(text: Text) -> Text:
     "echo_begins_with_prompt",
     needs=NEEDS,
     also=(*GONE, "choices_agree_when_greedy", "batch_is_singles", "twin_text_agrees", "batch_order_holds"),
-    only=lambda call: call.wish.echo and several(call),
+    only=lambda call: call.params.echo and several(call),
 )
 def first_choice_alone_echoes(texts: list[Text], call: Call) -> list[Text]:
     """With several choices, the first alone begins with its prompt."""
@@ -72,19 +72,19 @@ def first_choice_alone_echoes(texts: list[Text], call: Call) -> list[Text]:
     "echo_begins_with_prompt",
     needs=NEEDS,
     also=(*GONE, "batch_is_singles", "batch_order_holds"),
-    only=lambda call: call.wish.echo and len(call.wish.prompts) > 1,
+    only=lambda call: call.params.echo and len(call.params.prompts) > 1,
 )
 def first_prompt_is_echoed_for_all(texts: list[Text], call: Call) -> list[Text]:
     """With several prompts, each choice begins with the first of them."""
     return [replace(text, prompt=texts[0].prompt, echoed=texts[0].echoed) for text in texts]
 
 
-@fault(Stage.REPLY, "echo_begins_with_prompt", needs=NEEDS, only=lambda call: call.wish.echo, also=GONE)
+@fault(Stage.REPLY, "echo_begins_with_prompt", needs=NEEDS, only=lambda call: call.params.echo, also=GONE)
 def echo_is_in_capitals(documents: list[Json], call: Call) -> list[Json]:
     """The echoed prompt is normalised on its way through the tokenizer."""
     told: set[int] = set()
     for choice in choices(documents):
-        length = len(call.wish.prompts[choice["index"] // call.wish.n].text)
+        length = len(call.params.prompts[choice["index"] // call.params.n].text)
         if choice["index"] not in told and length:
             told.add(choice["index"])
             choice["text"] = choice["text"][:length].swapcase()[::-1] + choice["text"][length:]
@@ -96,14 +96,14 @@ def echo_is_in_capitals(documents: list[Json], call: Call) -> list[Json]:
     "echo_adds_only_the_prompt",
     needs=NEEDS,
     variants=("plain", "streamed"),
-    only=lambda call: call.wish.echo and call.wish.max_tokens != 0,
+    only=lambda call: call.params.echo and call.params.max_tokens != 0,
     also=("bias_forces", "stop_cuts_earliest", *GONE, "json_is_valid"),
 )
 def echo_is_followed_by_a_line_break(documents: list[Json], call: Call) -> list[Json]:
     """A line break stands between the echoed prompt and the completion."""
     told: set[int] = set()
     for choice in choices(documents):
-        length = len(call.wish.prompts[choice["index"] // call.wish.n].text)
+        length = len(call.params.prompts[choice["index"] // call.params.n].text)
         if choice["index"] not in told:
             told.add(choice["index"])
             choice["text"] = choice["text"][:length] + "\n" + choice["text"][length:]
@@ -111,9 +111,9 @@ def echo_is_followed_by_a_line_break(documents: list[Json], call: Call) -> list[
 
 
 @fault(Stage.WISH, "echo_adds_only_the_prompt", needs=NEEDS, also=("twin_text_agrees", "default_is_explicit"))
-def echo_changes_the_text(wish: Wish, call: Call) -> Wish:
+def echo_changes_the_text(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With echo another completion is written."""
-    return replace(wish, suffix=wish.suffix + "\n") if wish.echo else wish
+    return replace(params, suffix=params.suffix + "\n") if params.echo else params
 
 
 @fault(
@@ -124,6 +124,6 @@ def echo_changes_the_text(wish: Wish, call: Call) -> Wish:
     only=lambda call: isinstance(call.body, dict) and call.body.get("echo") is True,
     fits=lambda contract: contract.binding("echo_of_zero_tokens") is not None,
 )
-def zero_tokens_after_an_echo_are_one(wish: Wish, call: Call) -> Wish:
+def zero_tokens_after_an_echo_are_one(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With echo, a limit of 0 still writes one token."""
-    return replace(wish, max_tokens=1) if wish.max_tokens == 0 else wish
+    return replace(params, max_tokens=1) if params.max_tokens == 0 else params

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation import Written
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.responses import Text
 from conformance.reference.tokenizer import EOS
 from conformance.selftest.edits import Json, asked, choices, sampled
@@ -48,27 +48,27 @@ GREEDY = (
     also=("bias_bans",),
     imitates="Biases were dropped.",
 )
-def bias_is_ignored(wish: Wish, call: Call) -> Wish:
+def bias_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A bias has no effect."""
-    return sampled(wish, bias={})
+    return sampled(params, bias={})
 
 
 @fault(Stage.WISH, "bias_bans", needs=("logit_bias",), variants=BOTH)
-def bans_are_ignored(wish: Wish, call: Call) -> Wish:
+def bans_are_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A negative bias has no effect."""
-    return sampled(wish, bias={token: max(bias, 0) for token, bias in wish.sampling.bias.items()})
+    return sampled(params, bias={token: max(bias, 0) for token, bias in params.sampling.bias.items()})
 
 
 @fault(Stage.WISH, "bias_forces", needs=("logit_bias",), also=("bias_bans",))
-def bias_is_reversed(wish: Wish, call: Call) -> Wish:
+def bias_is_reversed(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A bias acts against its sign."""
-    return sampled(wish, bias={token: -bias for token, bias in wish.sampling.bias.items()})
+    return sampled(params, bias={token: -bias for token, bias in params.sampling.bias.items()})
 
 
 @fault(Stage.WISH, "bias_forces", needs=("logit_bias",), also=("bias_bans",))
-def bias_is_a_hundredth(wish: Wish, call: Call) -> Wish:
+def bias_is_a_hundredth(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A bias is a hundredth of what was asked for."""
-    return sampled(wish, bias={token: bias / 100 for token, bias in wish.sampling.bias.items()})
+    return sampled(params, bias={token: bias / 100 for token, bias in params.sampling.bias.items()})
 
 
 @fault(
@@ -78,9 +78,9 @@ def bias_is_a_hundredth(wish: Wish, call: Call) -> Wish:
     also=("bias_bans", "choices_agree_when_greedy"),
     only=lambda call: (asked(call, "n") or 1) != 1,
 )
-def bias_is_ignored_beside_n(wish: Wish, call: Call) -> Wish:
+def bias_is_ignored_beside_n(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, a bias has no effect."""
-    return sampled(wish, bias={})
+    return sampled(params, bias={})
 
 
 @fault(
@@ -90,9 +90,9 @@ def bias_is_ignored_beside_n(wish: Wish, call: Call) -> Wish:
     also=("bias_bans", "logprobs_change_nothing"),
     only=lambda call: asked(call, "logprobs") is not None,
 )
-def bias_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
+def bias_is_ignored_beside_logprobs(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With log probabilities, a bias has no effect."""
-    return sampled(wish, bias={})
+    return sampled(params, bias={})
 
 
 @fault(
@@ -106,9 +106,9 @@ def bias_is_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
     ),
     imitates="top_p was not read.",
 )
-def top_p_is_ignored(wish: Wish, call: Call) -> Wish:
+def top_p_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """top_p has no effect."""
-    return sampled(wish, top_p=1.0)
+    return sampled(params, top_p=1.0)
 
 
 @fault(
@@ -120,9 +120,9 @@ def top_p_is_ignored(wish: Wish, call: Call) -> Wish:
         "narrow_sampling_is_greedy",
     ),
 )
-def top_p_is_turned_round(wish: Wish, call: Call) -> Wish:
+def top_p_is_turned_round(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A low top_p keeps more tokens, not fewer."""
-    return sampled(wish, top_p=1 - wish.sampling.top_p)
+    return sampled(params, top_p=1 - params.sampling.top_p)
 
 
 @fault(
@@ -131,9 +131,9 @@ def top_p_is_turned_round(wish: Wish, call: Call) -> Wish:
     needs=("top_k",),
     also=("parameter_spreads_texts", "narrow_sampling_is_greedy"),
 )
-def top_k_is_ignored(wish: Wish, call: Call) -> Wish:
+def top_k_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """top_k has no effect."""
-    return sampled(wish, top_k=0)
+    return sampled(params, top_k=0)
 
 
 @fault(
@@ -145,9 +145,9 @@ def top_k_is_ignored(wish: Wish, call: Call) -> Wish:
         "narrow_sampling_is_greedy",
     ),
 )
-def min_p_is_ignored(wish: Wish, call: Call) -> Wish:
+def min_p_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """min_p has no effect."""
-    return sampled(wish, min_p=0.0)
+    return sampled(params, min_p=0.0)
 
 
 @fault(
@@ -158,9 +158,9 @@ def min_p_is_ignored(wish: Wish, call: Call) -> Wish:
     also=GREEDY,
     imitates="Temperature 0 was taken for the default.",
 )
-def zero_temperature_is_taken_for_absent(wish: Wish, call: Call) -> Wish:
+def zero_temperature_is_taken_for_absent(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Temperature 0 counts as none at all."""
-    return sampled(wish, temperature=1.0) if wish.sampling.temperature == 0 else wish
+    return sampled(params, temperature=1.0) if params.sampling.temperature == 0 else params
 
 
 @fault(
@@ -171,15 +171,15 @@ def zero_temperature_is_taken_for_absent(wish: Wish, call: Call) -> Wish:
     also=WARM,
     imitates="Sampling was greedy whatever the temperature.",
 )
-def temperature_is_ignored(wish: Wish, call: Call) -> Wish:
+def temperature_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Every text is greedy."""
-    return sampled(wish, temperature=0.0)
+    return sampled(params, temperature=0.0)
 
 
 @fault(Stage.WISH, "parameter_spreads_texts", needs=("temperature",), also=(*GREEDY, "sampling_varies", "seed_repeats"))
-def temperature_is_turned_round(wish: Wish, call: Call) -> Wish:
+def temperature_is_turned_round(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A low temperature spreads texts, a high one narrows them."""
-    return sampled(wish, temperature=2 - min(wish.sampling.temperature, 2.0))
+    return sampled(params, temperature=2 - min(params.sampling.temperature, 2.0))
 
 
 @fault(
@@ -198,8 +198,8 @@ def temperature_is_turned_round(wish: Wish, call: Call) -> Wish:
 def sampled_texts_come_from_a_cache(texts: list[Text], call: Call) -> list[Text]:
     """The first text that was drawn for a prompt is given for it ever after."""
     kept: dict[str, Written] = call.notes.setdefault("sampled_texts_come_from_a_cache", {})
-    wish = replace(call.wish, prompts=(), seed=None, stream=False, include_usage=False)
-    return [replace(text, written=kept.setdefault(f"{wish} {text.prompt.text}", text.written)) for text in texts]
+    params = replace(call.params, prompts=(), seed=None, stream=False, include_usage=False)
+    return [replace(text, written=kept.setdefault(f"{params} {text.prompt.text}", text.written)) for text in texts]
 
 
 @fault(
@@ -208,9 +208,9 @@ def sampled_texts_come_from_a_cache(texts: list[Text], call: Call) -> list[Text]
     also=("parameter_spreads_texts", "penalty_reduces_repetition"),
     imitates="Requests without a seed all had the same.",
 )
-def unseeded_requests_share_a_seed(wish: Wish, call: Call) -> Wish:
+def unseeded_requests_share_a_seed(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Requests without a seed all get the same one."""
-    return replace(wish, seed=0) if wish.seed is None else wish
+    return replace(params, seed=0) if params.seed is None else params
 
 
 @fault(
@@ -220,71 +220,71 @@ def unseeded_requests_share_a_seed(wish: Wish, call: Call) -> Wish:
     also=("parameter_spreads_texts",),
     imitates="Different seeds gave the same text.",
 )
-def all_seeds_are_alike(wish: Wish, call: Call) -> Wish:
+def all_seeds_are_alike(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Every seed gives the same text."""
-    return replace(wish, seed=1) if wish.seed is not None else wish
+    return replace(params, seed=1) if params.seed is not None else params
 
 
 @fault(Stage.WISH, "seed_repeats", needs=("seed",), variants=BOTH, imitates="A seed was accepted and ignored.")
-def seed_is_ignored(wish: Wish, call: Call) -> Wish:
+def seed_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A seed has no effect."""
-    return replace(wish, seed=None)
+    return replace(params, seed=None)
 
 
 @fault(Stage.WISH, "seed_repeats", needs=("seed", "n"), only=lambda call: (asked(call, "n") or 1) != 1)
-def seed_is_ignored_beside_n(wish: Wish, call: Call) -> Wish:
+def seed_is_ignored_beside_n(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, a seed has no effect."""
-    return replace(wish, seed=None)
+    return replace(params, seed=None)
 
 
 @fault(Stage.WISH, "suffix_is_used", needs=("suffix",), variants=BOTH, imitates="A suffix was accepted and ignored.")
-def suffix_is_ignored(wish: Wish, call: Call) -> Wish:
+def suffix_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A suffix has no effect."""
-    return replace(wish, suffix="")
+    return replace(params, suffix="")
 
 
 @fault(Stage.WISH, "ignore_eos_goes_on", needs=("ignore_eos",), variants=BOTH)
-def end_is_not_ignored(wish: Wish, call: Call) -> Wish:
+def end_is_not_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """ignore_eos has no effect, and texts end early."""
-    return sampled(wish, ignore_end=False, bias={**wish.sampling.bias, **_ends(wish)})
+    return sampled(params, ignore_end=False, bias={**params.sampling.bias, **_ends(params)})
 
 
-def _ends(wish: Wish) -> dict[int, float]:
-    return {EOS: 14.0} if wish.sampling.ignore_end else {}
+def _ends(params: GenerationParameters) -> dict[int, float]:
+    return {EOS: 14.0} if params.sampling.ignore_end else {}
 
 
 @fault(Stage.WISH, "penalty_reduces_repetition", each=("presence_penalty", "frequency_penalty", "repetition_penalty"))
-def penalty_is_turned_round(wish: Wish, call: Call, name: str) -> Wish:
+def penalty_is_turned_round(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` makes texts repeat themselves more."""
     field = name.partition("_")[0]
-    value = getattr(wish.sampling, field)
-    return sampled(wish, **{field: 1 / value if field == "repetition" else -value})
+    value = getattr(params.sampling, field)
+    return sampled(params, **{field: 1 / value if field == "repetition" else -value})
 
 
 @fault(Stage.WISH, "penalty_reduces_repetition", each=("presence_penalty", "frequency_penalty", "repetition_penalty"))
-def penalty_is_ignored(wish: Wish, call: Call, name: str) -> Wish:
+def penalty_is_ignored(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` has no effect."""
     field = name.partition("_")[0]
-    return sampled(wish, **{field: 1.0 if field == "repetition" else 0.0})
+    return sampled(params, **{field: 1.0 if field == "repetition" else 0.0})
 
 
 @fault(Stage.WISH, "json_is_valid", needs=("response_format",), variants=BOTH, imitates="The format was ignored.")
-def format_is_ignored(wish: Wish, call: Call) -> Wish:
+def format_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A JSON format has no effect."""
-    return replace(wish, output=None)
+    return replace(params, output=None)
 
 
 @fault(Stage.WISH, "json_is_valid", needs=("response_format",))
-def schema_is_ignored(wish: Wish, call: Call) -> Wish:
+def schema_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """JSON comes, whatever its schema."""
-    return replace(wish, output={"type": "json_object"}) if wish.output else wish
+    return replace(params, output={"type": "json_object"}) if params.output else params
 
 
 @fault(
     Stage.REPLY,
     "json_is_valid",
     needs=("response_format",),
-    only=lambda call: bool(call.wish.output),
+    only=lambda call: bool(call.params.output),
     also=(
         "completion_tokens_are_counted",
         "echo_begins_with_prompt",
@@ -311,8 +311,8 @@ def tier_is_always_the_first(documents: list[Json], call: Call) -> list[Json]:
 
 
 @fault(Stage.WISH, "filter_bounds_the_choice", each=("top_p", "top_k", "min_p"), needs=("logprobs",))
-def filter_works_at_its_narrow_end_alone(wish: Wish, call: Call, name: str) -> Wish:
+def filter_works_at_its_narrow_end_alone(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` has no effect except at the end where one token is left."""
-    sampling = wish.sampling
+    sampling = params.sampling
     narrow = {"top_p": sampling.top_p <= 0.05, "top_k": sampling.top_k == 1, "min_p": sampling.min_p > 0.9}[name]
-    return wish if narrow else sampled(wish, **{name: 1.0 if name == "top_p" else 0})
+    return params if narrow else sampled(params, **{name: 1.0 if name == "top_p" else 0})

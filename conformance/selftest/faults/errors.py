@@ -165,7 +165,7 @@ def errors_name_another_field(refusal: Refusal | None, call: Call) -> Refusal | 
         "errors_agree_on_both_channels",
         "usage_chunk_is_sent",
     ),
-    only=lambda call: call.streamed and call.wish.n > 1,
+    only=lambda call: call.streamed and call.params.n > 1,
     imitates="A gateway added stream_options by itself, and passed on the refusal of it.",
 )
 def gateway_adds_a_member(refusal: Refusal | None, call: Call) -> Refusal | None:

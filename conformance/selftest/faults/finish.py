@@ -43,7 +43,7 @@ def finish_reason_stays_null(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "every_choice_finishes",
     also=(*NEVER, "batch_is_singles"),
-    only=lambda call: call.wish.n * len(call.wish.prompts) > 1,
+    only=lambda call: call.params.n * len(call.params.prompts) > 1,
     imitates="With n, only the first choice was finished.",
 )
 def only_the_first_choice_finishes(documents: list[Json], call: Call) -> list[Json]:
@@ -81,7 +81,7 @@ def finish_reason_is_the_engines_own(documents: list[Json], call: Call) -> list[
     Stage.REPLY,
     "finish_reason_is_one_of",
     also=("stop_that_never_matches", *ENUM, "every_choice_finishes"),
-    only=lambda call: bool(call.wish.stops),
+    only=lambda call: bool(call.params.stops),
     needs=("stop",),
 )
 def finish_reason_is_the_stop_sequence(documents: list[Json], call: Call) -> list[Json]:
@@ -157,7 +157,7 @@ def limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     "length_means_the_limit",
-    only=lambda call: call.wish.n > 1,
+    only=lambda call: call.params.n > 1,
     also=("batch_is_singles", "twin_finish_agrees", "cut_text_finishes_with_length", "choices_agree_when_greedy"),
 )
 def limit_of_later_choices_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
@@ -174,7 +174,7 @@ def limit_of_later_choices_is_called_stop(documents: list[Json], call: Call) -> 
     variants=("plain", "streamed"),
     needs=("stop",),
     also=("logprobs_cover_echo", "length_means_the_limit", "length_uses_the_limit", "stop_cuts_earliest"),
-    only=lambda call: bool(call.wish.stops),
+    only=lambda call: bool(call.params.stops),
 )
 def stop_is_called_length(documents: list[Json], call: Call) -> list[Json]:
     """A text that a stop sequence cut finishes with the reason for the limit."""

@@ -177,7 +177,7 @@ def done_is_sent_for_each_choice(frames: list[bytes], call: Call) -> list[bytes]
     return [*frames, DONE]
 
 
-@fault(Stage.FRAMES, "nothing_follows_done", only=lambda call: not call.wish.include_usage)
+@fault(Stage.FRAMES, "nothing_follows_done", only=lambda call: not call.params.include_usage)
 def chunk_follows_done(frames: list[bytes], call: Call) -> list[bytes]:
     """A chunk without text is sent after `[DONE]`."""
     if len(frames) < 2:
@@ -190,7 +190,7 @@ def chunk_follows_done(frames: list[bytes], call: Call) -> list[bytes]:
 @fault(
     Stage.FRAMES,
     "nothing_follows_done",
-    only=lambda call: call.wish.include_usage,
+    only=lambda call: call.params.include_usage,
     also=("usage_chunk_is_sent",),
     needs=("stream_options",),
 )
@@ -244,7 +244,7 @@ def data_is_spread_over_lines(frames: list[bytes], call: Call) -> list[bytes]:
         "usage_is_in_last_chunk",
         "choices_are_complete",
     ),
-    only=lambda call: call.wish.n > 1 or call.number % 4 == 0,
+    only=lambda call: call.params.n > 1 or call.number % 4 == 0,
     imitates="Servers broke off streams with an error event under a status of 200.",
 )
 def stream_breaks_off_with_an_error(frames: list[bytes], call: Call) -> list[bytes]:

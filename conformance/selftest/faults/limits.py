@@ -202,7 +202,7 @@ def required_member_may_be_missing(refusal: Refusal | None, call: Call, name: st
     """A request without `{name}` is let in."""
     if not isinstance(call.body, dict) or name in call.body:
         return refusal
-    call.wish = replace(call.wish, model=call.reference.models[0])
+    call.params = replace(call.params, model=call.reference.models[0])
     return over(refusal, name)
 
 

@@ -151,7 +151,7 @@ def offsets_start_again_with_each_chunk(documents: list[Json], call: Call) -> li
 def offsets_forget_the_echo(documents: list[Json], call: Call) -> list[Json]:
     """With echo, offsets of later chunks are short of the prompt's length."""
     for choice in choices(documents):
-        length = len(call.wish.prompts[choice["index"] // call.wish.n].text)
+        length = len(call.params.prompts[choice["index"] // call.params.n].text)
         if lists := choice.get("logprobs"):
             lists["text_offset"] = [one - length if one >= length else one for one in lists["text_offset"]]
     return documents
@@ -170,7 +170,7 @@ def offsets_count_tokens(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "top_logprobs_have_n",
     needs=NEEDS,
-    only=lambda call: (call.wish.logprobs or 0) > 2,
+    only=lambda call: (call.params.logprobs or 0) > 2,
     variants=("plain", "streamed"),
     also=("sampled_token_is_listed",),
 )
@@ -200,14 +200,15 @@ def alternatives_are_always_many(documents: list[Json], call: Call) -> list[Json
     Stage.REPLY,
     "sampled_token_is_listed",
     needs=NEEDS,
-    only=lambda call: (call.wish.logprobs or 0) > 0,
+    only=lambda call: (call.params.logprobs or 0) > 0,
     also=("top_logprobs_have_n",),
 )
 def sampled_token_is_not_among_the_best(documents: list[Json], call: Call) -> list[Json]:
     """The sampled token is listed only where it is one of the best."""
     for lists in logprobs(documents):
         best = [
-            one if one is None else dict(list(one.items())[: call.wish.logprobs or 0]) for one in lists["top_logprobs"]
+            one if one is None else dict(list(one.items())[: call.params.logprobs or 0])
+            for one in lists["top_logprobs"]
         ]
         lists["top_logprobs"] = best
     return documents
@@ -217,7 +218,7 @@ def sampled_token_is_not_among_the_best(documents: list[Json], call: Call) -> li
     Stage.REPLY,
     "top_logprobs_are_plausible",
     needs=NEEDS,
-    only=lambda call: (call.wish.logprobs or 0) > 1,
+    only=lambda call: (call.params.logprobs or 0) > 1,
     variants=("plain", "streamed"),
     also=("logprobs_are_finite",),
     imitates="Values were not a log-softmax.",
@@ -235,7 +236,7 @@ def alternatives_are_probabilities_halved(documents: list[Json], call: Call) -> 
     Stage.REPLY,
     "top_logprobs_are_plausible",
     needs=NEEDS,
-    only=lambda call: (call.wish.logprobs or 0) > 0,
+    only=lambda call: (call.params.logprobs or 0) > 0,
     also=("filter_bounds_the_choice",),
 )
 def alternatives_are_those_of_the_next_token(documents: list[Json], call: Call) -> list[Json]:

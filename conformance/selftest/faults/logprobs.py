@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.responses import LISTS
 from conformance.selftest.edits import Json, choices, logprobs, several
 from conformance.selftest.fault import fault
@@ -32,12 +32,12 @@ VALUES = ("logprobs_are_finite", "top_logprobs_are_plausible", "plain_field_conf
 
 def scored(call: Call) -> bool:
     """Only where log probabilities are asked for."""
-    return call.wish.logprobs is not None
+    return call.params.logprobs is not None
 
 
 def echoing(call: Call) -> bool:
     """Only where the prompt is to be scored as well."""
-    return call.wish.echo and scored(call)
+    return call.params.echo and scored(call)
 
 
 def _drop(documents: list[Json], beyond: int = -1) -> list[Json]:
@@ -78,7 +78,7 @@ def later_choices_have_no_logprobs(documents: list[Json], call: Call) -> list[Js
     Stage.REPLY,
     "logprobs_are_returned",
     needs=(*NEEDS, "stop"),
-    only=lambda call: scored(call) and bool(call.wish.stops),
+    only=lambda call: scored(call) and bool(call.params.stops),
     also=GONE,
 )
 def logprobs_are_lost_beside_stop(documents: list[Json], call: Call) -> list[Json]:
@@ -118,16 +118,16 @@ def logprobs_have_the_shape_of_chat(documents: list[Json], call: Call) -> list[J
         "stop_that_never_matches",
     ),
 )
-def logprobs_come_unasked(wish: Wish, call: Call) -> Wish:
+def logprobs_come_unasked(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Every reply has log probabilities."""
-    return replace(wish, logprobs=1) if wish.logprobs is None else wish
+    return replace(params, logprobs=1) if params.logprobs is None else params
 
 
 @fault(
     Stage.REPLY,
     "zero_logprobs_means_sampled_only",
     needs=NEEDS,
-    only=lambda call: call.wish.logprobs == 0,
+    only=lambda call: call.params.logprobs == 0,
     also=(
         "logprobs_cover_echo",
         "first_echo_logprob_is_null_or_number",
@@ -146,7 +146,7 @@ def zero_is_taken_for_no(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "zero_logprobs_means_sampled_only",
     needs=NEEDS,
-    only=lambda call: call.wish.logprobs == 0,
+    only=lambda call: call.params.logprobs == 0,
     also=("top_logprobs_have_n",),
 )
 def zero_brings_an_alternative(documents: list[Json], call: Call) -> list[Json]:
@@ -206,7 +206,7 @@ def echoed_prompt_is_not_scored(documents: list[Json], call: Call) -> list[Json]
     """With echo, log probabilities cover the completion alone."""
     left: dict[int, int] = {}
     for choice in choices(documents):
-        tokens = len(call.wish.prompts[choice["index"] // call.wish.n].tokens)
+        tokens = len(call.params.prompts[choice["index"] // call.params.n].tokens)
         if lists := choice.get("logprobs"):
             skip = left.setdefault(choice["index"], tokens)
             left[choice["index"]] = max(0, skip - len(lists["tokens"]))
@@ -229,7 +229,7 @@ def tokens_are_listed_twice(documents: list[Json], call: Call) -> list[Json]:
         if lists and choice["finish_reason"]:
             lists["tokens"] += ["", "", ""]
             lists["token_logprobs"] += [-0.5, -0.5, -0.5]
-            lists["top_logprobs"] += [{"": -0.5, " and": -2.0}] * 3 if call.wish.logprobs else [{"": -0.5}] * 3
+            lists["top_logprobs"] += [{"": -0.5, " and": -2.0}] * 3 if call.params.logprobs else [{"": -0.5}] * 3
             lists["text_offset"] += (
                 [lists["text_offset"][-1] + len(lists["tokens"][-4])] * 3 if lists["text_offset"] else [0] * 3
             )
@@ -251,6 +251,6 @@ def tokens_are_listed_twice(documents: list[Json], call: Call) -> list[Json]:
         "choices_agree_when_greedy",
     ),
 )
-def logprobs_take_another_route(wish: Wish, call: Call) -> Wish:
+def logprobs_take_another_route(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With log probabilities, another text is written."""
-    return replace(wish, suffix=wish.suffix + "\n")
+    return replace(params, suffix=params.suffix + "\n")

@@ -33,7 +33,7 @@ def completion_tokens_are_one(usage: Json, call: Call) -> Json:
 )
 def each_prompt_counts_as_one_token(usage: Json, call: Call) -> Json:
     """A prompt counts as one token, however long it is."""
-    return _told(usage, prompt_tokens=len(call.wish.prompts))
+    return _told(usage, prompt_tokens=len(call.params.prompts))
 
 
 @fault(
@@ -70,7 +70,7 @@ def usage_lacks_its_completion(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     "unasked_usage_takes_no_chunk",
-    only=lambda call: call.streamed and not call.wish.include_usage,
+    only=lambda call: call.streamed and not call.params.include_usage,
     also=("chunk_has_choices",),
     imitates="Every stream ended with a chunk without choices, asked or not.",
 )

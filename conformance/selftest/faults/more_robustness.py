@@ -16,7 +16,7 @@ from conformance.selftest.faults.robustness import ACCEPTS, _failed
     "no_server_error",
     also=(*ACCEPTS, "first_echo_logprob_is_null_or_number"),
     needs=("echo", "logprobs"),
-    only=lambda call: call.wish.echo and call.wish.logprobs is not None,
+    only=lambda call: call.params.echo and call.params.logprobs is not None,
     imitates="A gateway could not parse the null that stands for an echoed prompt's first value.",
 )
 def echo_with_logprobs_is_500(response: Response, call: Call) -> Response:
@@ -29,7 +29,7 @@ def echo_with_logprobs_is_500(response: Response, call: Call) -> Response:
     "no_server_error",
     also=ACCEPTS,
     needs=("echo",),
-    only=lambda call: call.wish.echo and any(prompt.given_as_tokens for prompt in call.wish.prompts),
+    only=lambda call: call.params.echo and any(prompt.given_as_tokens for prompt in call.params.prompts),
     imitates="Echo of a prompt that was given as tokens failed with 500.",
 )
 def echo_of_tokens_is_500(response: Response, call: Call) -> Response:
@@ -43,7 +43,7 @@ def echo_of_tokens_is_500(response: Response, call: Call) -> Response:
     also=ACCEPTS,
     needs=("logprobs",),
     variants=("plain", "streamed"),
-    only=lambda call: call.wish.logprobs is not None,
+    only=lambda call: call.params.logprobs is not None,
     imitates="An infinite log probability could not be written as JSON.",
 )
 def logprobs_are_500(response: Response, call: Call) -> Response:

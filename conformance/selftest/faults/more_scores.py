@@ -15,12 +15,12 @@ from conformance.selftest.fault import fault
     "text_offsets_follow_tokens",
     needs=("logprobs",),
     also=("relations", "batch_is_singles"),
-    only=lambda call: len(call.wish.prompts) > 1,
+    only=lambda call: len(call.params.prompts) > 1,
 )
 def offsets_go_on_through_the_batch(documents: list[Json], call: Call) -> list[Json]:
     """The text_offset of each prompt's choices begins behind the prompts before it."""
     for choice in choices(documents):
-        before = call.wish.prompts[: choice["index"] // call.wish.n]
+        before = call.params.prompts[: choice["index"] // call.params.n]
         lists = choice.get("logprobs") or {"text_offset": []}
         start = sum(len(prompt.text) for prompt in before)
         lists["text_offset"] = [offset + start for offset in lists["text_offset"]]
@@ -32,7 +32,7 @@ def offsets_go_on_through_the_batch(documents: list[Json], call: Call) -> list[J
     "top_logprobs_have_n",
     needs=("logprobs",),
     also=("schema", "logprobs", "effects"),
-    only=lambda call: bool(call.wish.logprobs),
+    only=lambda call: bool(call.params.logprobs),
 )
 def alternatives_are_missing_in_places(documents: list[Json], call: Call) -> list[Json]:
     """Every third position lists no alternatives."""
@@ -64,4 +64,4 @@ def alternatives_are_missing_in_places(documents: list[Json], call: Call) -> lis
 )
 def choices_are_copies_of_the_first(texts: list[Text], call: Call) -> list[Text]:
     """All choices of a prompt have the text of its first."""
-    return [replace(texts[text.index // call.wish.n * call.wish.n], index=text.index) for text in texts]
+    return [replace(texts[text.index // call.params.n * call.params.n], index=text.index) for text in texts]

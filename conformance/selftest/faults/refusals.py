@@ -130,7 +130,7 @@ def parameter_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refu
     needs=("n",),
     fits=lambda contract: _takes_its_lowest(contract, "temperature"),
     imitates="Several choices at temperature 0 were refused.",
-    only=lambda call: call.wish.n > 1 and call.wish.sampling.temperature == 0,
+    only=lambda call: call.params.n > 1 and call.params.sampling.temperature == 0,
     also=("valid_is_accepted", "choices_agree_when_greedy", "choices_are_complete", "twin_choices_agree"),
 )
 def several_greedy_choices_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
@@ -169,7 +169,7 @@ def single_stop_is_refused(refusal: Refusal | None, call: Call) -> Refusal | Non
 @fault(
     Stage.REFUSAL,
     ACCEPTS,
-    only=lambda call: any(one.given_as_tokens for one in call.wish.prompts),
+    only=lambda call: any(one.given_as_tokens for one in call.params.prompts),
     also=("combination_is_accepted",),
 )
 def token_prompts_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
@@ -177,7 +177,7 @@ def token_prompts_are_refused(refusal: Refusal | None, call: Call) -> Refusal | 
     return refusal or _refused("prompt must be a string", "prompt")
 
 
-@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: len(call.wish.prompts) > 1, also=("combination_is_accepted",))
+@fault(Stage.REFUSAL, ACCEPTS, only=lambda call: len(call.params.prompts) > 1, also=("combination_is_accepted",))
 def batches_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """More than one prompt is turned away."""
     return refusal or _refused("only one prompt is supported", "prompt")
@@ -186,7 +186,7 @@ def batches_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
 @fault(
     Stage.REFUSAL,
     "channels_accept_alike",
-    only=lambda call: call.streamed and len(call.wish.prompts) > 1,
+    only=lambda call: call.streamed and len(call.params.prompts) > 1,
     also=("combination_is_accepted",),
 )
 def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
@@ -197,7 +197,7 @@ def batches_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refus
 @fault(
     Stage.REFUSAL,
     "channels_accept_alike",
-    only=lambda call: call.wish.echo and call.wish.logprobs is not None and call.streamed,
+    only=lambda call: call.params.echo and call.params.logprobs is not None and call.streamed,
     needs=("echo", "logprobs"),
     imitates="One cell of echo, logprobs and stream was refused.",
 )
@@ -209,7 +209,7 @@ def echo_with_logprobs_is_refused_in_streams(refusal: Refusal | None, call: Call
 @fault(
     Stage.REFUSAL,
     ACCEPTS,
-    only=lambda call: call.wish.max_tokens == 0,
+    only=lambda call: call.params.max_tokens == 0,
     needs=("max_tokens",),
     fits=lambda contract: _takes_its_lowest(contract, "max_tokens"),
     also=("combination_is_accepted", "echo_of_zero_tokens", "max_tokens_zero"),
@@ -222,7 +222,7 @@ def zero_tokens_are_refused(refusal: Refusal | None, call: Call) -> Refusal | No
 @fault(
     Stage.REFUSAL,
     ACCEPTS,
-    only=lambda call: call.wish.logprobs == 0,
+    only=lambda call: call.params.logprobs == 0,
     needs=("logprobs",),
     fits=lambda contract: _takes_its_lowest(contract, "logprobs"),
     also=(
@@ -249,7 +249,7 @@ def unknown_members_are_refused(refusal: Refusal | None, call: Call) -> Refusal 
     "combination_is_accepted",
     needs=("n", "logprobs"),
     also=("valid_is_accepted", "choices_are_complete"),
-    only=lambda call: call.wish.n > 1 and call.wish.logprobs is not None,
+    only=lambda call: call.params.n > 1 and call.params.logprobs is not None,
 )
 def several_scored_choices_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """n and log probabilities are each taken, and turned away together."""
@@ -261,7 +261,7 @@ def several_scored_choices_are_refused(refusal: Refusal | None, call: Call) -> R
     "channels_accept_alike",
     needs=("logprobs",),
     also=("valid_is_accepted", "combination_is_accepted"),
-    only=lambda call: call.streamed and call.wish.logprobs is not None,
+    only=lambda call: call.streamed and call.params.logprobs is not None,
 )
 def logprobs_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
     """Log probabilities are turned away where a stream is asked for."""
@@ -273,7 +273,7 @@ def logprobs_are_refused_in_streams(refusal: Refusal | None, call: Call) -> Refu
     ACCEPTS,
     needs=("stop",),
     also=("channels_accept_alike", "context_overflow", "combination_is_accepted"),
-    only=lambda call: not call.streamed and bool(call.wish.stops),
+    only=lambda call: not call.streamed and bool(call.params.stops),
 )
 def stops_are_refused_outside_of_streams(refusal: Refusal | None, call: Call) -> Refusal | None:
     """Stop sequences are turned away where no stream is asked for."""

@@ -8,7 +8,7 @@ from typing import Any
 from conformance.model import Ending
 from conformance.model.json_text import MISSING, loads
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.messages import Response
 from conformance.selftest.edits import Json, asked, choices, sampled, streaming
 from conformance.selftest.fault import fault
@@ -56,14 +56,14 @@ def second_chunk_is_lost(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     "tokens_join_to_text",
-    only=lambda call: streaming(call) and call.wish.n > 1,
+    only=lambda call: streaming(call) and call.params.n > 1,
     also=("twin_text_agrees", *TEXT),
     needs=("n", "logprobs"),
 )
 def chunks_of_other_choices_are_mixed_in(documents: list[Json], call: Call) -> list[Json]:
     """With n, the second chunks of two choices are exchanged."""
     found = [choice for choice in choices(documents) if choice["text"]]
-    n = call.wish.n * len(call.wish.prompts)
+    n = call.params.n * len(call.params.prompts)
     if len(found) > n + 1:
         found[n]["text"], found[n + 1]["text"] = found[n + 1]["text"], found[n]["text"]
     return documents
@@ -83,9 +83,9 @@ def chunks_of_other_choices_are_mixed_in(documents: list[Json], call: Call) -> l
     ),
     imitates="Streams took another route, with a chat template.",
 )
-def streams_take_another_route(wish: Wish, call: Call) -> Wish:
+def streams_take_another_route(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stream writes another text than a plain reply."""
-    return replace(wish, suffix=wish.suffix + "\n")
+    return replace(params, suffix=params.suffix + "\n")
 
 
 @fault(
@@ -100,15 +100,15 @@ def streams_take_another_route(wish: Wish, call: Call) -> Wish:
         "stop_cuts_earliest",
     ),
 )
-def usage_option_changes_the_text(wish: Wish, call: Call) -> Wish:
+def usage_option_changes_the_text(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stream that is asked for usage writes another text."""
-    return replace(wish, suffix=wish.suffix + "\n") if wish.include_usage else wish
+    return replace(params, suffix=params.suffix + "\n") if params.include_usage else params
 
 
 @fault(
     Stage.REPLY,
     "twin_choices_agree",
-    only=lambda call: streaming(call) and call.wish.n > 1,
+    only=lambda call: streaming(call) and call.params.n > 1,
     also=(
         "usage_chunk_is_sent",
         "length_uses_the_limit",
@@ -124,7 +124,7 @@ def usage_option_changes_the_text(wish: Wish, call: Call) -> Wish:
 )
 def streams_have_one_choice_less(documents: list[Json], call: Call) -> list[Json]:
     """With n, a stream lacks the last choice."""
-    last = call.wish.n * len(call.wish.prompts) - 1
+    last = call.params.n * len(call.params.prompts) - 1
     return [one for one in documents if not one["choices"] or one["choices"][0]["index"] < last]
 
 
@@ -215,13 +215,13 @@ def null_is_taken_for_the_lowest(body: Any, call: Call, name: str) -> Any:
     ),
     fits=lambda contract, name: contract.default(name) is not None,
 )
-def default_is_another(wish: Wish, call: Call, name: str) -> Wish:
+def default_is_another(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` has another default than documented."""
     if asked(call, name) is not None:
-        return wish
+        return params
     if name == "n":
-        return replace(wish, n=2, best_of=max(wish.best_of, 2))
-    return replace(wish, echo=True)
+        return replace(params, n=2, best_of=max(params.best_of, 2))
+    return replace(params, echo=True)
 
 
 @fault(
@@ -254,9 +254,9 @@ def streaming_is_the_default(body: Any, call: Call) -> Any:
     ),
     only=lambda call: isinstance(asked(call, "prompt"), list),
 )
-def prompts_of_a_batch_colour_each_other(wish: Wish, call: Call) -> Wish:
+def prompts_of_a_batch_colour_each_other(params: GenerationParameters, call: Call) -> GenerationParameters:
     """In a batch, each prompt is continued in another way than alone."""
-    return replace(wish, suffix=wish.suffix + "\n") if len(wish.prompts) > 1 else wish
+    return replace(params, suffix=params.suffix + "\n") if len(params.prompts) > 1 else params
 
 
 @fault(
@@ -269,10 +269,10 @@ def prompts_of_a_batch_colour_each_other(wish: Wish, call: Call) -> Wish:
         "twin_text_agrees",
     ),
 )
-def several_choices_are_always_sampled(wish: Wish, call: Call) -> Wish:
+def several_choices_are_always_sampled(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, texts are drawn even at temperature 0."""
-    greedy = wish.n > 1 and wish.sampling.temperature == 0
-    return sampled(wish, temperature=1.0) if greedy else wish
+    greedy = params.n > 1 and params.sampling.temperature == 0
+    return sampled(params, temperature=1.0) if greedy else params
 
 
 @fault(
@@ -289,9 +289,9 @@ def several_choices_are_always_sampled(wish: Wish, call: Call) -> Wish:
         "default_is_explicit",
     ),
 )
-def limit_colours_the_text(wish: Wish, call: Call) -> Wish:
+def limit_colours_the_text(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Each limit gives another text."""
-    return replace(wish, suffix=f"{wish.suffix}{wish.max_tokens}")
+    return replace(params, suffix=f"{params.suffix}{params.max_tokens}")
 
 
 def _halved(text: str) -> str:
@@ -376,7 +376,7 @@ def connections_are_dropped(response: Response, call: Call) -> Response:
         "stop_that_never_matches",
         "finish",
     ),
-    only=lambda call: not call.wish.stops and (call.wish.max_tokens or 99) < 8,
+    only=lambda call: not call.params.stops and (call.params.max_tokens or 99) < 8,
 )
 def short_limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
     """A text that a very low limit cut finishes with the reason for a natural end."""

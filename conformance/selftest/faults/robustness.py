@@ -48,7 +48,7 @@ def _failed(response: Response) -> Response:
     "no_server_error",
     also=ACCEPTS,
     imitates="One cell of echo, logprobs and stream failed with 500.",
-    only=lambda call: call.wish.echo and call.wish.logprobs is not None and call.wish.n > 1,
+    only=lambda call: call.params.echo and call.params.logprobs is not None and call.params.n > 1,
     needs=("echo", "logprobs"),
 )
 def echo_with_logprobs_and_n_is_500(response: Response, call: Call) -> Response:
@@ -93,7 +93,9 @@ def absent_limit_is_500(response: Response, call: Call) -> Response:
     return _failed(response)
 
 
-@fault(Stage.RESPONSE, "no_server_error", also=ACCEPTS, only=lambda call: "" in [one.text for one in call.wish.prompts])
+@fault(
+    Stage.RESPONSE, "no_server_error", also=ACCEPTS, only=lambda call: "" in [one.text for one in call.params.prompts]
+)
 def empty_prompt_is_500(response: Response, call: Call) -> Response:
     """An empty prompt makes the server fail."""
     return _failed(response)
@@ -104,7 +106,7 @@ def empty_prompt_is_500(response: Response, call: Call) -> Response:
     "no_server_error",
     also=ACCEPTS,
     imitates="Emoji in a prompt failed with 500.",
-    only=lambda call: any(char > "\uffff" for one in call.wish.prompts for char in one.text),
+    only=lambda call: any(char > "\uffff" for one in call.params.prompts for char in one.text),
 )
 def emoji_is_500(response: Response, call: Call) -> Response:
     """A character beyond the basic plane makes the server fail."""
@@ -127,7 +129,7 @@ def streams_are_cut_sometimes(response: Response, call: Call) -> Response:
     return _cut(response, response.portions[: len(response.portions) // 2]) if successful(response) else response
 
 
-@fault(Stage.RESPONSE, "response_is_complete", only=lambda call: not call.streamed and call.wish.n > 1, also=PARTIAL)
+@fault(Stage.RESPONSE, "response_is_complete", only=lambda call: not call.streamed and call.params.n > 1, also=PARTIAL)
 def long_replies_are_cut(response: Response, call: Call) -> Response:
     """With n, a plain reply breaks off before its end."""
     if not successful(response):
@@ -138,7 +140,7 @@ def long_replies_are_cut(response: Response, call: Call) -> Response:
 @fault(
     Stage.RESPONSE,
     "response_is_complete",
-    only=lambda call: call.streamed and call.wish.logprobs is not None,
+    only=lambda call: call.streamed and call.params.logprobs is not None,
     also=PARTIAL,
     needs=("logprobs",),
     imitates="Echo with logprobs aborted the stream.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.responses import Text
 from conformance.selftest.edits import rewritten
 from conformance.selftest.fault import fault
@@ -38,9 +38,9 @@ REWORDED = (
     also=IGNORED,
     imitates="Stop sequences were ignored.",
 )
-def stops_are_ignored(wish: Wish, call: Call) -> Wish:
+def stops_are_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Stop sequences do not stop anything."""
-    return replace(wish, stops=())
+    return replace(params, stops=())
 
 
 @fault(
@@ -48,11 +48,11 @@ def stops_are_ignored(wish: Wish, call: Call) -> Wish:
     "stop_text_is_as_promised",
     needs=(*NEEDS, "n"),
     also=(*IGNORED, "choices_agree_when_greedy"),
-    only=lambda call: call.wish.n > 1,
+    only=lambda call: call.params.n > 1,
 )
-def stops_are_ignored_beside_n(wish: Wish, call: Call) -> Wish:
+def stops_are_ignored_beside_n(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, stop sequences do not stop anything."""
-    return replace(wish, stops=())
+    return replace(params, stops=())
 
 
 @fault(
@@ -62,9 +62,9 @@ def stops_are_ignored_beside_n(wish: Wish, call: Call) -> Wish:
     also=(*IGNORED, "echo_adds_only_the_prompt"),
     only=lambda call: isinstance(call.body, dict) and call.body.get("echo") is True,
 )
-def stops_are_ignored_beside_echo(wish: Wish, call: Call) -> Wish:
+def stops_are_ignored_beside_echo(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With echo, stop sequences do not stop anything."""
-    return replace(wish, stops=())
+    return replace(params, stops=())
 
 
 @fault(
@@ -74,9 +74,9 @@ def stops_are_ignored_beside_echo(wish: Wish, call: Call) -> Wish:
     also=(*IGNORED, "logprobs_change_nothing"),
     only=lambda call: isinstance(call.body, dict) and call.body.get("logprobs") is not None,
 )
-def stops_are_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
+def stops_are_ignored_beside_logprobs(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With log probabilities, stop sequences do not stop anything."""
-    return replace(wish, stops=())
+    return replace(params, stops=())
 
 
 @fault(
@@ -86,22 +86,22 @@ def stops_are_ignored_beside_logprobs(wish: Wish, call: Call) -> Wish:
     also=IGNORED,
     imitates="A sequence of several tokens was never recognised.",
 )
-def stops_of_several_tokens_are_ignored(wish: Wish, call: Call) -> Wish:
+def stops_of_several_tokens_are_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stop sequence works only where it is a single token."""
     tokenizer = call.reference.model.tokenizer
-    return replace(wish, stops=tuple(stop for stop in wish.stops if len(tokenizer.encode(stop)) == 1))
+    return replace(params, stops=tuple(stop for stop in params.stops if len(tokenizer.encode(stop)) == 1))
 
 
 @fault(Stage.WISH, "stop_text_is_as_promised", needs=NEEDS, also=IGNORED)
-def first_stop_alone_counts(wish: Wish, call: Call) -> Wish:
+def first_stop_alone_counts(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Of several stop sequences, the first alone works."""
-    return replace(wish, stops=wish.stops[:1])
+    return replace(params, stops=params.stops[:1])
 
 
 @fault(Stage.WISH, "stop_cuts_earliest", needs=NEEDS, also=IGNORED)
-def last_stop_alone_is_forgotten(wish: Wish, call: Call) -> Wish:
+def last_stop_alone_is_forgotten(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Of several stop sequences, all but the last one work."""
-    return replace(wish, stops=wish.stops[:-1] if len(wish.stops) > 1 else wish.stops)
+    return replace(params, stops=params.stops[:-1] if len(params.stops) > 1 else params.stops)
 
 
 @fault(
@@ -111,9 +111,9 @@ def last_stop_alone_is_forgotten(wish: Wish, call: Call) -> Wish:
     also=IGNORED,
     only=lambda call: isinstance(call.body, dict) and isinstance(call.body.get("stop"), str),
 )
-def single_stop_is_ignored(wish: Wish, call: Call) -> Wish:
+def single_stop_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stop sequence that is not in a list does not stop anything."""
-    return replace(wish, stops=())
+    return replace(params, stops=())
 
 
 @fault(
@@ -123,9 +123,9 @@ def single_stop_is_ignored(wish: Wish, call: Call) -> Wish:
     also=(*IGNORED, "stop_that_never_matches"),
     only=lambda call: isinstance(call.body, dict) and isinstance(call.body.get("stop"), str),
 )
-def single_stop_is_taken_letter_by_letter(wish: Wish, call: Call) -> Wish:
+def single_stop_is_taken_letter_by_letter(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stop sequence that is not in a list stops the text at each of its letters."""
-    return replace(wish, stops=tuple(dict.fromkeys("".join(wish.stops))))
+    return replace(params, stops=tuple(dict.fromkeys("".join(params.stops))))
 
 
 @fault(
@@ -137,9 +137,9 @@ def single_stop_is_taken_letter_by_letter(wish: Wish, call: Call) -> Wish:
     imitates="The stop sequence was kept in the text.",
     fits=lambda contract: contract.says("stop_text_is_as_promised", "text", "either") != "either",
 )
-def stop_text_is_kept_or_dropped_against_the_promise(wish: Wish, call: Call) -> Wish:
+def stop_text_is_kept_or_dropped_against_the_promise(params: GenerationParameters, call: Call) -> GenerationParameters:
     """The stop sequence stays in the text where it is to be left out, and the other way round."""
-    return replace(wish, keep_stop=not wish.keep_stop)
+    return replace(params, keep_stop=not params.keep_stop)
 
 
 @fault(
@@ -150,15 +150,15 @@ def stop_text_is_kept_or_dropped_against_the_promise(wish: Wish, call: Call) -> 
     only=lambda call: call.body is not None,
     fits=lambda contract: contract.says("stop_text_is_as_promised", "text") == "excluded",
 )
-def stops_work_at_the_end_alone(wish: Wish, call: Call) -> Wish:
+def stops_work_at_the_end_alone(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stop sequence works only where its last letter is cut off, so that the text holds it."""
-    return replace(wish, keep_stop=True) if len(wish.stops) > 1 else wish
+    return replace(params, keep_stop=True) if len(params.stops) > 1 else params
 
 
 def _cut(text: Text, call: Call) -> str | None:
     """The stop sequence that cut this text; None where none did."""
     beyond = text.written.beyond
-    found = [(beyond.find(stop), stop) for stop in call.wish.stops if stop in beyond]
+    found = [(beyond.find(stop), stop) for stop in call.params.stops if stop in beyond]
     return min(found)[1] if found else None
 
 
@@ -176,7 +176,7 @@ def beginning_of_the_stop_slips_out(texts: list[Text], call: Call) -> list[Text]
     for text in texts:
         stop = _cut(text, call)
         if stop is not None and len(stop) > 1:
-            kept = text.written.text.removesuffix(stop) if call.wish.keep_stop else text.written.text
+            kept = text.written.text.removesuffix(stop) if call.params.keep_stop else text.written.text
             text = rewritten(text, kept + stop[: (len(stop) + 1) // 2])
         told.append(text)
     return told
@@ -195,13 +195,13 @@ def last_word_before_the_stop_is_lost(texts: list[Text], call: Call) -> list[Tex
     variants=("plain", "streamed"),
     also=(*IGNORED, "twin_text_agrees"),
 )
-def stops_change_the_text(wish: Wish, call: Call) -> Wish:
+def stops_change_the_text(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With stop sequences another text is written, whether they occur or not."""
-    return replace(wish, suffix=wish.suffix + "\n") if wish.stops else wish
+    return replace(params, suffix=params.suffix + "\n") if params.stops else params
 
 
 @fault(Stage.WISH, "stop_that_never_matches", also=("twin_text_agrees", "burst_does_not_mix"), needs=("user",))
-def user_changes_the_text(wish: Wish, call: Call) -> Wish:
+def user_changes_the_text(params: GenerationParameters, call: Call) -> GenerationParameters:
     """The user's name becomes part of the prompt."""
     named = call.body.get("user") if isinstance(call.body, dict) else None
-    return replace(wish, suffix=f"{wish.suffix}\n{named}") if isinstance(named, str) else wish
+    return replace(params, suffix=f"{params.suffix}\n{named}") if isinstance(named, str) else params

@@ -13,7 +13,7 @@ def id_changes_with_each_chunk(documents: list[Json], call: Call) -> list[Json]:
     return [{**document, "id": f"{document['id']}-{place}"} for place, document in enumerate(documents)]
 
 
-@fault(Stage.REPLY, "chunks_share_one_id", only=lambda call: call.streamed and call.wish.n > 1)
+@fault(Stage.REPLY, "chunks_share_one_id", only=lambda call: call.streamed and call.params.n > 1)
 def id_differs_between_choices(documents: list[Json], call: Call) -> list[Json]:
     """With n, each choice of a stream has an id of its own."""
     for document in documents:
@@ -26,7 +26,7 @@ def id_differs_between_choices(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     "chunks_share_one_id",
     needs=("stream_options",),
-    only=lambda call: call.streamed and call.wish.include_usage,
+    only=lambda call: call.streamed and call.params.include_usage,
 )
 def id_of_the_usage_chunk_is_new(documents: list[Json], call: Call) -> list[Json]:
     """The last chunk, which reports usage, has another id."""
@@ -78,7 +78,7 @@ def heartbeat_chunk_has_no_choices(documents: list[Json], call: Call) -> list[Js
 @fault(
     Stage.REPLY,
     "chunk_has_choices",
-    only=lambda call: call.streamed and not call.wish.include_usage,
+    only=lambda call: call.streamed and not call.params.include_usage,
     imitates="A cloud's first chunk holds an empty list of choices and a filter's report.",
 )
 def first_chunk_has_an_empty_list(documents: list[Json], call: Call) -> list[Json]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import Wish
+from conformance.reference.generation_request import GenerationParameters
 from conformance.selftest.edits import Json, asked, choices
 from conformance.selftest.fault import fault
 
@@ -40,9 +40,9 @@ SHORT = (
     also=(*SHORT, "logprobs_cover_echo"),
     imitates="One token less came than was asked for.",
 )
-def one_token_is_held_back(wish: Wish, call: Call) -> Wish:
+def one_token_is_held_back(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A text that the limit cuts has one token less."""
-    return replace(wish, max_tokens=wish.max_tokens - 1) if wish.max_tokens else wish
+    return replace(params, max_tokens=params.max_tokens - 1) if params.max_tokens else params
 
 
 @fault(
@@ -52,9 +52,9 @@ def one_token_is_held_back(wish: Wish, call: Call) -> Wish:
     variants=("plain", "streamed"),
     also=(*SHORT, "echo_adds_only_the_prompt"),
 )
-def one_token_comes_on_top(wish: Wish, call: Call) -> Wish:
+def one_token_comes_on_top(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A text that the limit cuts has one token more."""
-    return replace(wish, max_tokens=wish.max_tokens + 1) if wish.max_tokens else wish
+    return replace(params, max_tokens=params.max_tokens + 1) if params.max_tokens else params
 
 
 @fault(
@@ -64,9 +64,9 @@ def one_token_comes_on_top(wish: Wish, call: Call) -> Wish:
     also=(*SHORT, "context_overflow"),
     imitates="The limit was ignored: 16 tokens came for 50 and for 500.",
 )
-def limit_is_always_16(wish: Wish, call: Call) -> Wish:
+def limit_is_always_16(params: GenerationParameters, call: Call) -> GenerationParameters:
     """The limit is 16 tokens, whatever was asked for."""
-    return replace(wish, max_tokens=16) if wish.max_tokens is not None else wish
+    return replace(params, max_tokens=16) if params.max_tokens is not None else params
 
 
 @fault(
@@ -76,9 +76,11 @@ def limit_is_always_16(wish: Wish, call: Call) -> Wish:
     also=(*SHORT, "choices_agree_when_greedy", "logprobs_cover_echo"),
     only=lambda call: isinstance(call.body, dict) and (call.body.get("n") or 1) != 1,
 )
-def limit_is_shared_among_choices(wish: Wish, call: Call) -> Wish:
+def limit_is_shared_among_choices(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, the choices share the limit."""
-    return replace(wish, max_tokens=-(-wish.max_tokens // wish.n)) if wish.max_tokens and wish.n > 1 else wish
+    return (
+        replace(params, max_tokens=-(-params.max_tokens // params.n)) if params.max_tokens and params.n > 1 else params
+    )
 
 
 @fault(
@@ -137,9 +139,9 @@ def _length(call: Call) -> str:
     fits=lambda contract: contract.binding("max_tokens_zero") is not None,
     imitates="0 was taken for the default.",
 )
-def zero_is_taken_for_absent(wish: Wish, call: Call) -> Wish:
+def zero_is_taken_for_absent(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A limit of 0 counts as none at all."""
-    return replace(wish, max_tokens=16) if wish.max_tokens == 0 else wish
+    return replace(params, max_tokens=16) if params.max_tokens == 0 else params
 
 
 @fault(
@@ -150,9 +152,9 @@ def zero_is_taken_for_absent(wish: Wish, call: Call) -> Wish:
     fits=lambda contract: isinstance(contract.default("max_tokens"), int),
     imitates="The default was another.",
 )
-def default_limit_is_32(wish: Wish, call: Call) -> Wish:
+def default_limit_is_32(params: GenerationParameters, call: Call) -> GenerationParameters:
     """Without max_tokens, 32 tokens come."""
-    return replace(wish, max_tokens=32) if asked(call, "max_tokens") is None else wish
+    return replace(params, max_tokens=32) if asked(call, "max_tokens") is None else params
 
 
 @fault(
@@ -162,13 +164,13 @@ def default_limit_is_32(wish: Wish, call: Call) -> Wish:
     fits=lambda contract: contract.says("context_overflow", "behaviour", "either") != "either",
     also=("error_names_the_field", "invalid_is_refused", "response_is_complete"),
 )
-def overflow_is_met_against_the_promise(wish: Wish, call: Call) -> Wish:
+def overflow_is_met_against_the_promise(params: GenerationParameters, call: Call) -> GenerationParameters:
     """What exceeds the context is cut where it is to be refused, and refused where it is to be cut."""
     truncates = call.reference.contract.says("context_overflow", "behaviour") == "truncate"
-    return replace(wish, overflow="error" if truncates else "truncate")
+    return replace(params, overflow="error" if truncates else "truncate")
 
 
 @fault(Stage.WISH, "context_overflow", needs=("context_length_exceeded_behavior",))
-def overflow_behaviour_is_ignored(wish: Wish, call: Call) -> Wish:
+def overflow_behaviour_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """What exceeds the context is cut although the request asks for an error."""
-    return replace(wish, overflow="truncate")
+    return replace(params, overflow="truncate")

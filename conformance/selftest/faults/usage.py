@@ -17,7 +17,7 @@ COUNTS = ("usage_adds_up", "completion_tokens_within_limit", "length_uses_the_li
 
 def wants_usage(call: Call) -> bool:
     """Only on streams that ask for usage."""
-    return call.streamed and call.wish.include_usage
+    return call.streamed and call.params.include_usage
 
 
 def in_last_chunk(contract: Contract) -> bool:
@@ -37,7 +37,7 @@ def usage_is_null_throughout(documents: list[Json], call: Call) -> list[Json]:
     return [{**document, "usage": None} for document in documents if document["choices"]]
 
 
-@fault(Stage.REPLY, "usage_chunk_is_sent", also=OWN, only=lambda call: wants_usage(call) and call.wish.n > 1)
+@fault(Stage.REPLY, "usage_chunk_is_sent", also=OWN, only=lambda call: wants_usage(call) and call.params.n > 1)
 def usage_is_not_sent_with_several_choices(documents: list[Json], call: Call) -> list[Json]:
     """With n, the stream ends before the usage that was asked for."""
     return [{**document, "usage": None} for document in documents if document["choices"]]
@@ -170,10 +170,10 @@ def total_is_one_too_many(usage: Json, call: Call) -> Json:
     return {**usage, "total_tokens": usage["total_tokens"] + 1}
 
 
-@fault(Stage.USAGE, "usage_adds_up", only=lambda call: call.wish.n > 1, also=BATCH)
+@fault(Stage.USAGE, "usage_adds_up", only=lambda call: call.params.n > 1, also=BATCH)
 def total_counts_one_choice(usage: Json, call: Call) -> Json:
     """With n, total tokens count the first choice alone."""
-    return {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"] // call.wish.n}
+    return {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"] // call.params.n}
 
 
 @fault(Stage.USAGE, "usage_counts_are_whole", also=("plain_field_conforms", "chunk_field_conforms", *COUNTS))
@@ -240,18 +240,18 @@ def completion_tokens_miss_one(usage: Json, call: Call) -> Json:
 @fault(
     Stage.USAGE,
     "length_uses_the_limit",
-    only=lambda call: call.wish.n > 1 or len(call.wish.prompts) > 1,
+    only=lambda call: call.params.n > 1 or len(call.params.prompts) > 1,
     also=("completion_tokens_are_counted", "logprobs_count_the_tokens", "batch_usage_is_the_sum"),
 )
 def completion_tokens_of_the_first_choice_count(usage: Json, call: Call) -> Json:
     """With several choices, completion tokens are those of one."""
-    return _spoken(usage, usage["completion_tokens"] // (call.wish.n * len(call.wish.prompts)))
+    return _spoken(usage, usage["completion_tokens"] // (call.params.n * len(call.params.prompts)))
 
 
 @fault(
     Stage.USAGE,
     "logprobs_count_the_tokens",
-    only=lambda call: call.wish.logprobs is not None and call.wish.echo,
+    only=lambda call: call.params.logprobs is not None and call.params.echo,
     also=("bias_forces", "completion_tokens_within_limit", "length_uses_the_limit", *BATCH),
     needs=("logprobs", "echo"),
 )
@@ -281,7 +281,7 @@ def prompt_tokens_are_zero(usage: Json, call: Call) -> Json:
 @fault(
     Stage.USAGE,
     "prompt_tokens_are_counted",
-    only=lambda call: len(call.wish.prompts) > 1,
+    only=lambda call: len(call.params.prompts) > 1,
     also=("prompt_tokens_match_ids", "batch_usage_is_the_sum", "logprobs_count_the_tokens"),
     imitates="A server reported the number of prompts for their tokens.",
 )
@@ -293,34 +293,34 @@ def prompt_tokens_of_a_batch_are_one(usage: Json, call: Call) -> Json:
 @fault(
     Stage.USAGE,
     "prompt_tokens_match_ids",
-    only=lambda call: any(one.given_as_tokens for one in call.wish.prompts),
+    only=lambda call: any(one.given_as_tokens for one in call.params.prompts),
     also=("batch_usage_is_the_sum", "logprobs_count_the_tokens"),
 )
 def prompt_ids_are_counted_as_text(usage: Json, call: Call) -> Json:
     """A prompt of token ids is billed by the characters of the numbers."""
-    return _heard(usage, sum(len(str(one.tokens)) for one in call.wish.prompts))
+    return _heard(usage, sum(len(str(one.tokens)) for one in call.params.prompts))
 
 
 @fault(
     Stage.USAGE,
     "batch_usage_is_the_sum",
-    only=lambda call: len(call.wish.prompts) > 1,
+    only=lambda call: len(call.params.prompts) > 1,
     also=("prompt_tokens_match_ids", "prompt_tokens_are_counted", "logprobs_count_the_tokens"),
 )
 def prompt_tokens_of_the_last_prompt_count(usage: Json, call: Call) -> Json:
     """A batch is billed for its longest prompt only."""
-    return _heard(usage, max(max(len(one.tokens) for one in call.wish.prompts), 1))
+    return _heard(usage, max(max(len(one.tokens) for one in call.params.prompts), 1))
 
 
 @fault(
     Stage.USAGE,
     "batch_usage_is_the_sum",
-    only=lambda call: len(call.wish.prompts) > 1 and not any(one.given_as_tokens for one in call.wish.prompts),
+    only=lambda call: len(call.params.prompts) > 1 and not any(one.given_as_tokens for one in call.params.prompts),
     also=("logprobs_count_the_tokens",),
 )
 def batch_is_billed_for_a_separator(usage: Json, call: Call) -> Json:
     """The prompts of a batch are billed as one text with separators between."""
-    return _heard(usage, usage["prompt_tokens"] + 3 * (len(call.wish.prompts) - 1))
+    return _heard(usage, usage["prompt_tokens"] + 3 * (len(call.params.prompts) - 1))
 
 
 @fault(Stage.USAGE, "cached_tokens_within_prompt", also=("details_within_totals", *BATCH))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from conformance.selftest.legal_variant import ODDITIES
+from conformance.selftest.legal_variant import LEGAL_VARIANTS
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["ODDITIES"]
+__all__ = ["LEGAL_VARIANTS"]

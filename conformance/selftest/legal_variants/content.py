@@ -11,10 +11,10 @@ from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Problem, Refusal
 from conformance.reference.tokenizer import SIZE
 from conformance.selftest.edits import Json, asked, choices, usages
-from conformance.selftest.legal_variant import oddity
+from conformance.selftest.legal_variant import legal_variant
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def replies_have_more_members(documents: list[Json], call: Call) -> list[Json]:
     """Documents, choices and usage have members that no document names."""
     for document in documents:
@@ -26,7 +26,7 @@ def replies_have_more_members(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def members_come_in_another_order(documents: list[Json], call: Call) -> list[Json]:
     """Members are in reverse order, at every depth."""
     return [_reversed(document) for document in documents]
@@ -38,7 +38,7 @@ def _reversed(value: Any) -> Any:
     return [_reversed(one) for one in value] if isinstance(value, list) else value
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def whole_numbers_have_a_point(documents: list[Json], call: Call) -> list[Json]:
     """Whole numbers are written as 1.0 wherever the schema says number and not integer."""
     schema = call.reference.contract.response
@@ -57,20 +57,20 @@ def _pointed(value: Any, schema: Any) -> Any:
     return float(value) if number and isinstance(value, int) and not isinstance(value, bool) else value
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def ids_are_bare(documents: list[Json], call: Call) -> list[Json]:
     """The id is a UUID without a prefix."""
     name = f"5f0c2e1a-0000-4000-8000-{call.number:012x}"
     return [{**document, "id": name} for document in documents]
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def time_passes_within_a_stream(documents: list[Json], call: Call) -> list[Json]:
     """`created` moves on while a stream lasts."""
     return [{**document, "created": document["created"] + place // 3} for place, document in enumerate(documents)]
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def fingerprint_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     """`system_fingerprint` is not sent."""
     if "system_fingerprint" in call.reference.contract.response.get("required", ()):
@@ -78,7 +78,7 @@ def fingerprint_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     return [{name: one for name, one in document.items() if name != "system_fingerprint"} for document in documents]
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def chunks_without_text_come_between(documents: list[Json], call: Call) -> list[Json]:
     """While a stop sequence might begin, chunks come without text."""
     if not call.streamed or len(documents) < 2:
@@ -96,21 +96,21 @@ def _usage_is_null_legally(contract: Contract) -> bool:
     return "null" in str(contract.chunk.get("properties", {}).get("usage", "null"))
 
 
-@oddity(Stage.REPLY, fits=_usage_is_null_legally)
+@legal_variant(Stage.REPLY, fits=_usage_is_null_legally)
 def usage_is_null_unasked(documents: list[Json], call: Call) -> list[Json]:
     """Chunks carry `usage: null` although nobody asked for usage."""
     return [{**document, "usage": document.get("usage")} for document in documents] if call.streamed else documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def usage_comes_unasked(documents: list[Json], call: Call) -> list[Json]:
     """A stream that was not asked for usage reports it on its last chunk, where the contract says nothing of that."""
-    if not call.streamed or call.wish.include_usage or any(usages(documents)):
+    if not call.streamed or call.params.include_usage or any(usages(documents)):
         return documents
     return [*documents[:-1], {**documents[-1], "usage": call.usage}]
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def breakdowns_are_null(documents: list[Json], call: Call) -> list[Json]:
     """The details of usage are left out."""
     for usage in usages(documents):
@@ -119,7 +119,7 @@ def breakdowns_are_null(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@oddity(Stage.ERROR)
+@legal_variant(Stage.ERROR)
 def errors_have_more_members(body: Json, call: Call) -> Json:
     """Refusals say more than they must."""
     for problem in body.get("detail", ()) if isinstance(body.get("detail"), list) else ():
@@ -137,28 +137,28 @@ def _undocumented(contract: Contract) -> bool:
     return not contract.errors
 
 
-@oddity(Stage.REFUSAL, fits=_undocumented)
+@legal_variant(Stage.REFUSAL, fits=_undocumented)
 def unknown_model_is_400(refusal: Refusal | None, call: Call) -> Refusal | None:
     """An unknown model is one more bad request."""
     return _status(refusal, "model_not_found", 400)
 
 
-@oddity(Stage.REFUSAL, fits=_undocumented)
+@legal_variant(Stage.REFUSAL, fits=_undocumented)
 def unknown_key_is_403(refusal: Refusal | None, call: Call) -> Refusal | None:
     """Without a good key, access is forbidden."""
     return _status(refusal, "invalid_api_key", 403)
 
 
-@oddity(Stage.REFUSAL, fits=_undocumented)
+@legal_variant(Stage.REFUSAL, fits=_undocumented)
 def wrong_media_type_is_400(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A body of another media type is one more bad request."""
     return _status(refusal, "media_type", 400)
 
 
-@oddity(Stage.REFUSAL)
+@legal_variant(Stage.REFUSAL)
 def unknown_token_ids_are_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A prompt with a token id beyond the vocabulary is turned away."""
-    strange = [token for prompt in call.wish.prompts for token in prompt.tokens if not 0 <= token < SIZE]
+    strange = [token for prompt in call.params.prompts for token in prompt.tokens if not 0 <= token < SIZE]
     if refusal or not strange:
         return refusal
     problem = Problem(f"the token {strange[0]} in prompt is out of vocabulary", "prompt", "out_of_vocabulary")
@@ -169,7 +169,7 @@ def _suffix_is_optional(contract: Contract) -> bool:
     return any(row.id == "request.suffix.accepts" and row.level is Level.MAY for row in contract.requirements)
 
 
-@oddity(Stage.REFUSAL, fits=_suffix_is_optional)
+@legal_variant(Stage.REFUSAL, fits=_suffix_is_optional)
 def suffix_is_refused(refusal: Refusal | None, call: Call) -> Refusal | None:
     """A suffix is turned away, where one model only need take it."""
     if refusal or asked(call, "suffix") is None:

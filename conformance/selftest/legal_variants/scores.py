@@ -8,7 +8,7 @@ from conformance.model import Contract, Level
 from conformance.reference.alterations import Alteration, Call, Stage
 from conformance.reference.responses import Text
 from conformance.selftest.edits import Json, choices
-from conformance.selftest.legal_variant import Oddity, enter, oddity
+from conformance.selftest.legal_variant import LegalVariant, enter, legal_variant
 
 LOWEST = -9999.0
 THOUGHTS = 2  # tokens
@@ -18,7 +18,7 @@ def _shape_is_free(contract: Contract) -> bool:
     return bool(contract.says("logprobs_are_returned", "shape") == "free")
 
 
-@oddity(Stage.REPLY, fits=_shape_is_free)
+@legal_variant(Stage.REPLY, fits=_shape_is_free)
 def scores_come_as_in_chat(documents: list[Json], call: Call) -> list[Json]:
     """Log probabilities have the shape of chat completions, where none is promised."""
     for choice in choices(documents):
@@ -37,18 +37,18 @@ def _may_be_left_out(contract: Contract) -> bool:
     return all(row.level is Level.MAY for row in contract.requirements if row.id == needed)
 
 
-@oddity(Stage.REPLY, fits=_may_be_left_out)
+@legal_variant(Stage.REPLY, fits=_may_be_left_out)
 def alternatives_are_left_out_where_none_is_asked_for(documents: list[Json], call: Call) -> list[Json]:
     """With `logprobs: 0` there is no list of alternatives, where it is optional."""
-    for choice in choices(documents) if call.wish.logprobs == 0 else ():
+    for choice in choices(documents) if call.params.logprobs == 0 else ():
         (choice.get("logprobs") or {}).pop("top_logprobs", None)
     return documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def scores_are_those_after_temperature(documents: list[Json], call: Call) -> list[Json]:
     """At temperature 0 the token that is taken has the log probability 0, and all others have none to speak of."""
-    if call.wish.sampling.temperature == 0 and not call.wish.echo:
+    if call.params.sampling.temperature == 0 and not call.params.echo:
         for choice in choices(documents):
             if lists := choice.get("logprobs"):
                 lists["token_logprobs"] = [0.0 for _ in lists["tokens"]]
@@ -68,7 +68,7 @@ def _think(texts: list[Text], call: Call) -> list[Text]:
     """The texts without their first tokens, which are kept for the reply."""
     told: dict[int, str] = call.notes.setdefault("reasoning", {})
     told.clear()
-    if call.wish.output:
+    if call.params.output:
         return texts
     found = []
     for text in texts:
@@ -87,7 +87,7 @@ def _tell(documents: list[Json], call: Call) -> list[Json]:
 
 
 enter(
-    Oddity(
+    LegalVariant(
         "reasoning_stands_apart",
         "The first tokens of a text are no part of it: they are counted, and told as reasoning.",
         alterations=(
@@ -103,7 +103,7 @@ def _stop_is_kept(contract: Contract) -> bool:
     return bool(contract.says("stop_text_is_as_promised", "text") == "included")
 
 
-@oddity(Stage.TEXTS, fits=_stop_is_kept)
+@legal_variant(Stage.TEXTS, fits=_stop_is_kept)
 def token_that_stops_is_whole(texts: list[Text], call: Call) -> list[Text]:
     """A text ends with the token that completed a stop sequence, be the sequence shorter or not."""
     return [_whole(text) for text in texts]

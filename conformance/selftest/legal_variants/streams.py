@@ -9,13 +9,13 @@ from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Response
 from conformance.reference.responses import LISTS, Text
 from conformance.selftest.edits import Json, choices, logprobs
-from conformance.selftest.legal_variant import oddity
+from conformance.selftest.legal_variant import legal_variant
 
 
-@oddity(Stage.TEXTS)
+@legal_variant(Stage.TEXTS)
 def first_space_is_dropped(texts: list[Text], call: Call) -> list[Text]:
     """A text that stands alone has lost the space that it began with, as its first token has."""
-    return texts if call.wish.echo else [_without_space(text) for text in texts]
+    return texts if call.params.echo else [_without_space(text) for text in texts]
 
 
 def _without_space(text: Text) -> Text:
@@ -26,7 +26,7 @@ def _without_space(text: Text) -> Text:
     return replace(text, written=replace(text.written, text=text.written.text[1:], steps=(first, *steps[1:])))
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def chunks_speak_of_several_choices(documents: list[Json], call: Call) -> list[Json]:
     """Parts of different choices share a chunk."""
     found: list[Json] = []
@@ -40,11 +40,11 @@ def chunks_speak_of_several_choices(documents: list[Json], call: Call) -> list[J
     return found or documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def scores_come_with_the_end(documents: list[Json], call: Call) -> list[Json]:
     """In a stream, all log probabilities of a choice come with its last part."""
     whole: dict[int, Json] = {}
-    for choice in choices(documents) if call.streamed and call.wish.logprobs is not None else ():
+    for choice in choices(documents) if call.streamed and call.params.logprobs is not None else ():
         lists = whole.setdefault(choice["index"], {name: [] for name in LISTS})
         for name in LISTS:
             lists[name] += (choice.get("logprobs") or {}).get(name, [])
@@ -53,14 +53,14 @@ def scores_come_with_the_end(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def offsets_count_bytes(documents: list[Json], call: Call) -> list[Json]:
     """text_offset counts bytes."""
     place: dict[int, int] = {}
     for choice in choices(documents):
         lists = choice.get("logprobs") or {"tokens": []}
-        text = call.wish.prompts[choice["index"] // call.wish.n].text
-        at = place.get(choice["index"], 0 if call.wish.echo else len(text.encode()))
+        text = call.params.prompts[choice["index"] // call.params.n].text
+        at = place.get(choice["index"], 0 if call.params.echo else len(text.encode()))
         for number, token in enumerate(lists["tokens"]):
             lists["text_offset"][number] = at
             at += len(token.encode())
@@ -68,7 +68,7 @@ def offsets_count_bytes(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def unlikely_tokens_are_clamped(documents: list[Json], call: Call) -> list[Json]:
     """The log probability of what cannot come is -9999."""
     for lists in logprobs(documents):
@@ -79,7 +79,7 @@ def unlikely_tokens_are_clamped(documents: list[Json], call: Call) -> list[Json]
     return documents
 
 
-@oddity(Stage.REPLY)
+@legal_variant(Stage.REPLY)
 def nothing_is_wrong_and_it_says_so(documents: list[Json], call: Call) -> list[Json]:
     """Replies have members for what went wrong, all null."""
     return [{**document, "error": None, "detail": None, "code": None} for document in documents]
@@ -89,7 +89,7 @@ def _names_the_engines_reason(contract: Contract) -> bool:
     return "native_finish_reason" in str(contract.chunk)
 
 
-@oddity(Stage.REPLY, fits=_names_the_engines_reason)
+@legal_variant(Stage.REPLY, fits=_names_the_engines_reason)
 def engines_own_reason_comes_along(documents: list[Json], call: Call) -> list[Json]:
     """The engine's own word for the end stands beside the common one, null until then in a stream."""
     for choice in choices(documents):
@@ -101,7 +101,7 @@ def _usage_is_optional(contract: Contract) -> bool:
     return "usage" not in contract.response.get("required", ())
 
 
-@oddity(Stage.REPLY, fits=_usage_is_optional)
+@legal_variant(Stage.REPLY, fits=_usage_is_optional)
 def plain_replies_tell_no_usage(documents: list[Json], call: Call) -> list[Json]:
     """A plain reply has no usage, where it is optional."""
     if call.streamed:
@@ -109,13 +109,13 @@ def plain_replies_tell_no_usage(documents: list[Json], call: Call) -> list[Json]
     return [{name: one for name, one in document.items() if name != "usage"} for document in documents]
 
 
-@oddity(Stage.FRAMES)
+@legal_variant(Stage.FRAMES)
 def events_have_ids_and_times(frames: list[bytes], call: Call) -> list[bytes]:
     """Events have an id, and say when to come again."""
     return [b"id: %d\nretry: 3000\n" % place + frame for place, frame in enumerate(frames)]
 
 
-@oddity(Stage.RESPONSE)
+@legal_variant(Stage.RESPONSE)
 def plain_replies_are_kept_alive(response: Response, call: Call) -> Response:
     """White space comes before a plain reply, to keep the connection alive."""
     if call.streamed:
