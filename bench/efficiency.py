@@ -50,13 +50,13 @@ def told(provider, profile, recording, began, ended):
     first, last = min(one.started_at for one in tried), max(one.started_at + one.elapsed for one in tried)
     ratio = (last - first) / (waited / LANES)
     spans, lines = 0.0, []
-    for wave in recording.waves:
-        times = [one for case in wave.cases for one in recording.attempts.get(case.id, ())]
+    for phase in recording.phases:
+        times = [one for case in phase.cases for one in recording.attempts.get(case.id, ())]
         if times:
             span = max(one.started_at + one.elapsed for one in times) - min(one.started_at for one in times)
             share = sum(one.elapsed for one in times) / LANES
             spans += span
-            lines.append(f"    {wave.name:<10} {len(times):>4} requests in {span:6.3f} s, a share of {share:6.3f} s")
+            lines.append(f"    {phase.name:<10} {len(times):>4} requests in {span:6.3f} s, a share of {share:6.3f} s")
     between = last - first - spans
     print(f"{provider} {profile}: {len(tried)} requests, latencies {waited:.2f} s, a lane's share {waited / LANES:.2f}")
     print(f"  conversation {last - first:.2f} s: waves {spans:.2f} s, planning between them {between:.2f} s")

@@ -41,7 +41,7 @@ def survivors(profile: str, provider: str) -> Iterator[tuple[str, bool]]:
     drawn = planning.draw(planning.setting(contract, MODEL, profile))
     for name, fault in FAULTS.items():
         if fault.applies(contract):
-            plan = planning.waves(contract, model=MODEL, profile=profile, has_key=True, drawn=drawn)
+            plan = planning.phases(contract, model=MODEL, profile=profile, has_key=True, drawn=drawn)
             bent = altered_reference(contract, key="key", faults=(fault,))
             yield name, fault.check in run_in_process(bent, plan, attempts=usual(profile).requests).checks
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from conformance.cli import _guarded
 from conformance.contract import load, providers
-from conformance.model import RequestCase, Wave
+from conformance.model import Phase, RequestCase
 from conformance.model.budget import Account, Budget
 from conformance.recording import Recorder
 from conformance.reference import Reference, serve
@@ -105,7 +105,7 @@ async def over_the_wire(exchanges, folder, rounds):
                         RequestCase(f"soak/{n}", json.dumps(bodies[n % 2]).encode(), "soak", path=contract.path)
                         for n in range(start, min(start + 100, rest.stop))
                     ]
-                    made = await sender.send(Wave("soak", tuple(cases)))
+                    made = await sender.send(Phase("soak", tuple(cases)))
                     assert [x.status for x in made] == [200] * len(cases)
                 await asyncio.sleep(0.1)  # what has ended is taken away
                 found = measured(lambda: 0)

@@ -9,7 +9,7 @@ import sys
 import threading
 
 from conformance.contract import load
-from conformance.model import RequestCase, Wave
+from conformance.model import Phase, RequestCase
 from conformance.model.budget import Account, Budget
 from conformance.send import Sender, Target
 
@@ -42,7 +42,7 @@ async def read(port):
     contract = load("openai")
     case = RequestCase("bench/0", b'{"model":"m","prompt":"x","stream":true}', "bench", path=contract.path)
     async with Sender(Target(f"http://127.0.0.1:{port}", contract.path), Account(Budget())) as sender:
-        return (await sender.send(Wave("bench", (case,))))[0]
+        return (await sender.send(Phase("bench", (case,))))[0]
 
 
 def main():

@@ -52,22 +52,22 @@ def refusing(turned_down):
 def planner(provider, answer=obedient, profile="gate", *, hears=bool, **more):
     """The waves that a target with these answers is sent; `hears`: which exchanges come back."""
     bodies = drawn(provider, profile)
-    found = planning.waves(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)
-    waves = [next(found)]
+    found = planning.phases(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)
+    phases = [next(found)]
     while True:
-        replies = tuple(Exchange(case, answer(case).attempts) for case in waves[-1].cases)
+        replies = tuple(Exchange(case, answer(case).attempts) for case in phases[-1].cases)
         try:
-            waves.append(found.send(tuple(x for x in replies if hears(x))))
+            phases.append(found.send(tuple(x for x in replies if hears(x))))
         except StopIteration:
-            return waves
+            return phases
 
 
-def answered(waves, answer=obedient):
-    return [Exchange(case, answer(case).attempts) for case in cases(waves)]
+def answered(phases, answer=obedient):
+    return [Exchange(case, answer(case).attempts) for case in cases(phases)]
 
 
-def cases(waves):
-    return [case for wave in waves for case in wave.cases]
+def cases(phases):
+    return [case for phase in phases for case in phase.cases]
 
 
 def bodies(found):

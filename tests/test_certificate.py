@@ -307,11 +307,11 @@ def test_a_contract_that_has_changed_since_names_the_version(case):
 
 
 def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
-    honest = examine.redraw.planning.waves
+    honest = examine.redraw.planning.phases
 
     def otherwise(*given, **more):
-        for wave in honest(*given, **{**more, "seed": 1}):
-            yield replace(wave, name=f"{wave.name}!")
+        for phase in honest(*given, **{**more, "seed": 1}):
+            yield replace(phase, name=f"{phase.name}!")
 
     monkeypatch.setattr(examine.redraw.planning, "waves", otherwise)
     known = verify.VerifierKnowledge(trusted(case.trust))

@@ -294,14 +294,14 @@ def end_with_an_answer_of_a_later_run(records):
 
 @recorded
 def send_something_else(records):
-    wave = next(one for one in records if one["record"] == "wave" and one["name"] == "rows")
-    next(one for one in wave["cases"] if isinstance(one["content"], str))["content"] += " "
+    phase = next(one for one in records if one["record"] == "wave" and one["name"] == "rows")
+    next(one for one in phase["cases"] if isinstance(one["content"], str))["content"] += " "
 
 
 @recorded
 def send_something_more(records):
-    wave = [one for one in records if one["record"] == "wave"][-1]
-    more = {**wave, "name": "repeat 1", "cases": [{**wave["cases"][0], "id": "extra/0"}]}
+    phase = [one for one in records if one["record"] == "wave"][-1]
+    more = {**phase, "name": "repeat 1", "cases": [{**phase["cases"][0], "id": "extra/0"}]}
     attempt = {**[one for one in records if one["record"] == "attempt"][-1], "case": "extra/0"}
     return [*records[:-1], more, {"record": "start", "case": "extra/0"}, attempt, records[-1]]
 
@@ -347,8 +347,8 @@ def keep_a_secret(records):
 
 @recorded
 def keep_a_credential(records):
-    wave = next(one for one in records if one["record"] == "wave")
-    wave["cases"][0]["headers"] = [["content-type", "application/json"], ["authorization", "Bearer abc"]]
+    phase = next(one for one in records if one["record"] == "wave")
+    phase["cases"][0]["headers"] = [["content-type", "application/json"], ["authorization", "Bearer abc"]]
 
 
 def plan_afterwards(case):

@@ -19,7 +19,7 @@ from conformance.cli import _guarded
 from conformance.cli.run import gravest
 from conformance.config.settings import OPTIONS, SettingsError, settings
 from conformance.judge.fixtures import case
-from conformance.model import Wave
+from conformance.model import Phase
 from conformance.plan import Plan, setting
 from conformance.plan.learned_target import LearnedTarget
 from tests import hostile
@@ -39,18 +39,18 @@ def elsewhere(tmp_path, monkeypatch):
 def planned(monkeypatch):
     """A plan of three requests."""
 
-    def waves(contract, *, model, **more):
+    def phases(contract, *, model, **more):
         cases = (
             replace(case({"model": model, "max_tokens": 2, "seed": place}), id=f"scenario/a{place}", origin="scenario")
             for place in range(3)
         )
-        yield Wave("only", tuple(cases))
+        yield Phase("only", tuple(cases))
 
-    monkeypatch.setattr("conformance.plan.waves", waves)
+    monkeypatch.setattr("conformance.plan.waves", phases)
     monkeypatch.setattr(
         "conformance.plan.plan",
         lambda contract, **more: Plan(
-            setting(contract, more["model"]), tuple(waves(contract, model=more["model"])), (), LearnedTarget()
+            setting(contract, more["model"]), tuple(phases(contract, model=more["model"])), (), LearnedTarget()
         ),
     )
 

@@ -18,7 +18,7 @@ from conformance.config.settings import settings
 from conformance.contract import load
 from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import case, choice, completion, plain, response, stream, usage
-from conformance.model import Ending, Outcome, Validity, Wave
+from conformance.model import Ending, Outcome, Phase, Validity
 from conformance.model.exchange import Exchange
 from conformance.recording import RecordingError, har, transcripts
 from conformance.recording.load import gather
@@ -325,7 +325,7 @@ def test_a_torn_recording_is_judged_as_far_as_it_goes_and_is_incomplete(conforma
     x = plain(REPLY, BODY, id="a")
     path = tmp_path / "exchanges.ndjson"
     header = {"contract": {"sha256": OPENAI.sha256}}
-    recording.write(path, header, [Wave("w", (x.case,))], [x])
+    recording.write(path, header, [Phase("w", (x.case,))], [x])
     assert conformance("audit", "openai", str(path))[0] == 0
     path.write_bytes(path.read_bytes()[:-20])
     code, out, _ = conformance("audit", "openai", str(path))
@@ -335,7 +335,7 @@ def test_a_torn_recording_is_judged_as_far_as_it_goes_and_is_incomplete(conforma
 
 def test_a_recording_under_another_contract_is_incomplete(tmp_path):
     x = plain(REPLY, BODY, id="a")
-    recording.write(tmp_path / "a.ndjson", {"contract": {"sha256": "f" * 64}}, [Wave("w", (x.case,))], [x])
+    recording.write(tmp_path / "a.ndjson", {"contract": {"sha256": "f" * 64}}, [Phase("w", (x.case,))], [x])
     assert "another contract" in gather([tmp_path / "a.ndjson"], OPENAI).incomplete[0]
 
 
@@ -360,7 +360,7 @@ def test_a_file_that_cannot_be_judged_is_one_line_and_exit_code_2(conformance, t
 def test_the_same_case_from_two_files_is_refused(tmp_path):
     x = plain(REPLY, BODY, id="a")
     for name in ("a.ndjson", "b.ndjson"):
-        recording.write(tmp_path / name, {"contract": {}}, [Wave("w", (x.case,))], [x])
+        recording.write(tmp_path / name, {"contract": {}}, [Phase("w", (x.case,))], [x])
     with pytest.raises(RecordingError, match="in two of the files"):
         gather([tmp_path / "a.ndjson", tmp_path / "b.ndjson"], OPENAI)
 

@@ -39,8 +39,10 @@ def rows(verdicts):
 @pytest.mark.parametrize(("provider", "profile", "seed"), PLANS)
 def test_a_plan_has_the_same_requests(provider, profile, seed):
     plan = planning.plan(load(provider), model="m", profile=profile, seed=seed, has_key=True)
-    waves = {f"{place} {wave.name}": " ".join(case.id for case in wave.cases) for place, wave in enumerate(plan.waves)}
-    compare(f"plan-{provider}-{profile}-{seed}", {"sha256": plan.sha256, **waves})
+    phases = {
+        f"{place} {phase.name}": " ".join(case.id for case in phase.cases) for place, phase in enumerate(plan.phases)
+    }
+    compare(f"plan-{provider}-{profile}-{seed}", {"sha256": plan.sha256, **phases})
 
 
 @pytest.mark.parametrize("provider", providers())

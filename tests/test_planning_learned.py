@@ -83,19 +83,19 @@ class TestStops:
         assert pieces(text) is None
 
     def test_a_stop_is_cut_out_plain_and_streamed(self):
-        cuts = [case for wave in planner("openai") for case in wave.cases if case.origin == "cut"]
+        cuts = [case for phase in planner("openai") for case in phase.cases if case.origin == "cut"]
         assert {case.body.get("stream") for case in cuts} == {None, True}
 
     def test_what_nearly_matches_begins_in_the_text_and_does_not_occur(self):
         assert TEXT.find(nearly(TEXT)[:-1]) == 1
         assert nearly(TEXT) not in TEXT
-        parts = {part.role for wave in planner("openai", profile="full") for case in wave.cases for part in case.groups
-                 if part.kind == "never" and part.key == "stop nearly plain"}  # fmt: skip
+        sent = [case for phase in planner("openai", profile="full") for case in phase.cases]
+        parts = {p.role for case in sent for p in case.groups if p.kind == "never" and p.key == "stop nearly plain"}
         assert parts == {"without", "with"}
 
     def test_a_model_that_says_nothing_gives_no_cut(self):
         silent = lambda case: plain(completion(choice("")), case.content)  # noqa: E731
-        assert not [case for wave in planner("openai", silent) for case in wave.cases if case.origin == "cut"]
+        assert not [case for phase in planner("openai", silent) for case in phase.cases if case.origin == "cut"]
 
 
 class TestLimits:
@@ -110,8 +110,8 @@ class TestLimits:
         return stream(whole, request=body) if body.get("stream") is True else plain(whole, case.content)
 
     @staticmethod
-    def whole(waves):
-        found = [case for wave in waves for case in wave.cases if case.validity is Validity.VALID]
+    def whole(phases):
+        found = [case for phase in phases for case in phase.cases if case.validity is Validity.VALID]
         return [case for case in found if case.body.get("max_tokens") is None and case.hang_up_after is None]
 
     def test_no_second_reply_without_a_limit_is_read_to_its_end_where_the_first_ran_on(self):
@@ -121,7 +121,7 @@ class TestLimits:
         assert {case.body.get("max_tokens", "absent") for case in self.whole(planner("openai"))} == {"absent", None}
 
     def test_null_is_hung_up_on_instead(self):
-        found = [case for wave in planner("openai", self.endless) for case in wave.cases if case.hang_up_after == 2]
+        found = [case for phase in planner("openai", self.endless) for case in phase.cases if case.hang_up_after == 2]
         assert [(case.body["max_tokens"], case.body["stream"]) for case in found] == [(None, True)]
 
 
@@ -140,15 +140,15 @@ class TestBans:
         return plain(completion(choice("".join(tokens), logprobs=lists)), case.content)
 
     def test_a_token_that_comes_by_itself_is_forced_and_banned_by_its_id(self):
-        waves = planner("openai", self.spelling, "full")
-        bans = [(part.role, case.body) for wave in waves for case in wave.cases for part in case.groups
+        phases = planner("openai", self.spelling, "full")
+        bans = [(part.role, case.body) for phase in phases for case in phase.cases for part in case.groups
                 if part.kind == "ban"]  # fmt: skip
         told = {role: body.get("logit_bias") for role, body in bans}
         assert told == {"without": None, "forced": {"42": 100}, "with": {"42": -100}}
 
     def test_without_a_spelling_one_of_two_forced_tokens_is_banned(self):
-        told = [(part.role, case.body.get("logit_bias")) for wave in planner("openai", profile="full")
-                for case in wave.cases for part in case.groups if part.kind == "ban"]  # fmt: skip
+        told = [(part.role, case.body.get("logit_bias")) for phase in planner("openai", profile="full")
+                for case in phase.cases for part in case.groups if part.kind == "ban"]  # fmt: skip
         assert told == [
             ("without", None),
             ("forced", {"100": 100, "70": 100}),
@@ -164,7 +164,7 @@ class TestBans:
                 return self.spelling(case)
             return plain(completion(choice(" a\ufffd", logprobs=logprobs([" a", "<42>"]))), case.content)
 
-        banned = {token for wave in planner("openai", in_parts, "full") for case in wave.cases for part in case.groups
+        banned = {token for phase in planner("openai", in_parts, "full") for case in phase.cases for part in case.groups
                   if part.kind == "ban" and part.role == "with" for token in case.body["logit_bias"]}  # fmt: skip
         assert banned == {"100", "70"}
 

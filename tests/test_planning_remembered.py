@@ -21,13 +21,13 @@ class Forgetful(Remembered):
 
 def planner(provider, answer, remembered, profile="gate"):
     context = planning.setting(contract(provider), "m", profile, has_key=True)
-    plan = Planner(context, drawn(provider, profile), remembered=remembered).waves()
-    waves = [next(plan)]
+    plan = Planner(context, drawn(provider, profile), remembered=remembered).phases()
+    phases = [next(plan)]
     while True:
         try:
-            waves.append(plan.send(answered(waves[-1:], answer)))
+            phases.append(plan.send(answered(phases[-1:], answer)))
         except StopIteration:
-            return waves
+            return phases
 
 
 TARGETS = {
@@ -116,9 +116,9 @@ def test_looks_behave_like_what_is_looked_at():
 @pytest.mark.parametrize("profile", ["gate", "full"])
 def test_what_is_planned_for_one_wave_only_is(profile):
     where = planning.setting(contract("novita"), "m", profile)
-    for part, wave in ONLY.items():
+    for part, phase in ONLY.items():
         assert part in PARTS
-        assert {bundle.wave for bundle in part(where)} == {wave}
+        assert {bundle.phase for bundle in part(where)} == {phase}
     without = list(bundles(where, (), [name for name in ORDER if name not in ONLY.values()]))
     whole = list(bundles(where, ()))
     assert [one for one in whole if one in without] == without

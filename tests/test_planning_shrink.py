@@ -48,24 +48,24 @@ def drive(exchanges, reply, context=CONTRACT, verdicts=None):
     exchanges = list(exchanges)
     if verdicts is None:
         verdicts = judge_all(context, Traffic(exchanges))
-    found, waves = shrinking(context, verdicts, tuple(exchanges)), []
+    found, phases = shrinking(context, verdicts, tuple(exchanges)), []
     try:
-        waves.append(next(found))
+        phases.append(next(found))
         while True:
-            back = tuple(reply(one) for one in waves[-1].cases)
+            back = tuple(reply(one) for one in phases[-1].cases)
             exchanges += back
-            waves.append(found.send(back))
+            phases.append(found.send(back))
     except StopIteration:
         by_id = {x.case.id: x.case for x in exchanges}
-        return waves, {row: by_id[one] for row, one in smallest(context, verdicts, exchanges).items()}
+        return phases, {row: by_id[one] for row, one in smallest(context, verdicts, exchanges).items()}
 
 
 def search(body, fails):
     """The smallest request and the number of tries, where `fails` says of a body whether the failure shows."""
     reply = miscounts(lambda one: one == body or fails(one))
     verdicts = [v for v in judge_all(CONTRACT, Traffic([reply(case(body))])) if v.requirement.id == ID]
-    waves, found = drive([reply(case(body))], reply, verdicts=verdicts)
-    return found[ID], sum(len(wave.cases) for wave in waves)
+    phases, found = drive([reply(case(body))], reply, verdicts=verdicts)
+    return found[ID], sum(len(phase.cases) for phase in phases)
 
 
 class TestOneFailure:
@@ -101,8 +101,8 @@ class TestOneFailure:
     @pytest.mark.parametrize("body", [WIDE, {"model": "m", "prompt": "p", "best_of": 3, "n": 2}])
     def test_what_is_required_and_what_is_valid_stay_so(self, body):
         reply = miscounts(lambda _: True)
-        waves, _ = drive([reply(case(body))], reply)
-        seen = [one for wave in waves for one in wave.cases]
+        phases, _ = drive([reply(case(body))], reply)
+        seen = [one for phase in phases for one in phase.cases]
         assert seen
         assert all({"model", "prompt"} <= one.body.keys() for one in seen)
         assert {one.validity for one in seen} == {Validity.VALID}
@@ -111,8 +111,8 @@ class TestOneFailure:
         context = contract("nebius")
         assert context.default("max_tokens") is None
         reply = miscounts(lambda _: True)
-        waves, _ = drive([reply(case({**WIDE, "n": 1}, context=context))], reply, context)
-        seen = [one for wave in waves for one in wave.cases]
+        phases, _ = drive([reply(case({**WIDE, "n": 1}, context=context))], reply, context)
+        seen = [one for phase in phases for one in phase.cases]
         assert seen
         assert all("max_tokens" in one.body for one in seen)
 
@@ -135,9 +135,9 @@ class TestRefusals:
         ]
         verdicts = [v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == row]
         assert verdicts[0].outcome is Outcome.FAIL
-        waves, found = drive(pair, reply, verdicts=verdicts)
+        phases, found = drive(pair, reply, verdicts=verdicts)
         assert found[row].body == {"model": "m", "prompt": "a", "n": 2}
-        assert all(one.body["n"] == 2 for wave in waves for one in wave.cases)
+        assert all(one.body["n"] == 2 for phase in phases for one in phase.cases)
 
     def test_a_refusal_without_an_accepted_control_proves_nothing_and_is_left(self):
         reply = refuses(lambda body: "n" in body)
@@ -156,8 +156,8 @@ class TestRefusals:
         ]
         verdicts = [v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == row]
         assert verdicts[0].outcome is Outcome.FAIL
-        waves, found = drive(pair, reply, verdicts=verdicts)
-        seen = [one for wave in waves for one in wave.cases]
+        phases, found = drive(pair, reply, verdicts=verdicts)
+        seen = [one for phase in phases for one in phase.cases]
         assert {one.validity for one in seen} == {Validity.INVALID}
         return seen, found[row]
 
@@ -184,8 +184,8 @@ class TestARun:
         def broken(one):
             return Exchange(one, plain({"choices": 3, "usage": len(one.body)}, one.content).attempts)
 
-        waves, found = drive([broken(case(WIDE))], broken)
-        sent = [one for wave in waves for one in wave.cases]
+        phases, found = drive([broken(case(WIDE))], broken)
+        sent = [one for phase in phases for one in phase.cases]
         assert len(found) > 5
         assert len(sent) <= PER_RUN
         assert len({one.id for one in sent}) == len(sent)
@@ -194,16 +194,16 @@ class TestARun:
         def broken(one):
             return Exchange(one, plain({"choices": 3}, one.content).attempts)
 
-        waves, found = drive([broken(case(WIDE))], broken)
-        sent = [one for wave in waves for one in wave.cases]
+        phases, found = drive([broken(case(WIDE))], broken)
+        sent = [one for phase in phases for one in phase.cases]
         assert len({one.content for one in sent}) == len(sent) <= PER_FAILURE
         assert {one.id for one in found.values()} == {sent[-1].id}
 
     def test_what_the_run_has_sent_already_is_not_sent_again(self):
         least = {"model": "m", "prompt": WIDE["prompt"]}
         reply = self.echoes
-        waves, _ = drive([reply(case(WIDE)), reply(case(least, origin="base"))], reply)
-        assert least not in [one.body for wave in waves for one in wave.cases]
+        phases, _ = drive([reply(case(WIDE)), reply(case(least, origin="base"))], reply)
+        assert least not in [one.body for phase in phases for one in phase.cases]
 
     def test_a_failure_for_another_reason_is_not_taken_for_a_smaller_one(self):
         reply = miscounts(lambda body: body.get("echo") is True or body.get("n") == 2)

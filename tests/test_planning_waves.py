@@ -49,14 +49,14 @@ class TestBudgets:
 
     @pytest.mark.parametrize("most", [10, 40])
     def test_a_lower_ceiling_sends_less_and_plans_the_rest_as_left_out(self, most):
-        waves = planner("openai", budget=Budget(requests=most))
-        assert waves[-1].name == planning.LEFT_OUT
-        assert len(cases(waves[:-1])) <= most * 0.85
-        assert len(cases(waves)) > most
+        phases = planner("openai", budget=Budget(requests=most))
+        assert phases[-1].name == planning.LEFT_OUT
+        assert len(cases(phases[:-1])) <= most * 0.85
+        assert len(cases(phases)) > most
 
     def test_a_ceiling_on_tokens_holds_as_well(self):
-        waves = planner("openai", budget=Budget(completion_tokens=100))
-        assert sum(cost.completion for cost in price(cases(waves[:-1]), "openai")) <= 85
+        phases = planner("openai", budget=Budget(completion_tokens=100))
+        assert sum(cost.completion for cost in price(cases(phases[:-1]), "openai")) <= 85
 
     def test_a_higher_ceiling_does_not_change_the_profile(self):
         assert cases(planner("nebius", budget=Budget(requests=5000))) == cases(planner("nebius"))
@@ -141,7 +141,7 @@ class TestSameness:
 
 class TestOrder:
     def test_waves_come_in_an_order_in_which_each_can_learn_from_the_last(self):
-        names = [wave.name for wave in plan("openai", "full").waves]
+        names = [phase.name for phase in plan("openai", "full").phases]
         assert names == ["base", "values", "rows", "learned", "hostile"]
 
     def test_the_very_first_case_is_one_that_any_target_takes(self):
@@ -150,7 +150,7 @@ class TestOrder:
             assert first.origin == "base"
 
     def test_hostile_cases_go_one_by_one_and_a_burst_at_once(self):
-        told = {wave.name: (wave.serial, wave.burst) for wave in plan("openai", "full").waves}
+        told = {phase.name: (phase.serial, phase.burst) for phase in plan("openai", "full").phases}
         assert told["hostile"] == (True, 0)
         assert told["learned"] == (False, 8)
         assert told["rows"] == (False, 0)
@@ -164,9 +164,9 @@ class TestOrder:
 
     def test_numbers_that_may_fill_a_server_go_last_and_not_at_all_where_hostile_cases_do_not(self):
         def floods(found):
-            wide = [(wave, case) for wave in found.waves for case in wave.cases if isinstance(case.body, dict)]
-            asked = [(wave, case, case.body.get(name)) for wave, case in wide for name in ("n", "best_of")]
-            return [(wave.name, case.hostile) for wave, case, value in asked
+            wide = [(phase, case) for phase in found.phases for case in phase.cases if isinstance(case.body, dict)]
+            asked = [(phase, case, case.body.get(name)) for phase, case in wide for name in ("n", "best_of")]
+            return [(phase.name, case.hostile) for phase, case, value in asked
                     if isinstance(value, (int, float)) and value >= 2**31]  # fmt: skip
 
         assert floods(plan("openai", "full")) == [("hostile", True)] * 2
@@ -202,11 +202,11 @@ class TestOptions:
 
     def test_a_claim_that_nobody_knows_is_named(self):
         with pytest.raises(ValueError, match=r"'no ecco'; expected 'no PARAMETER'.*echo"):
-            planning.waves(contract("openai"), model="m", claims=("no ecco",))
+            planning.phases(contract("openai"), model="m", claims=("no ecco",))
 
     def test_a_profile_that_nobody_knows_is_named(self):
         with pytest.raises(ValueError, match="'fast'; expected one of gate, full"):
-            planning.waves(contract("openai"), model="m", profile="fast")
+            planning.phases(contract("openai"), model="m", profile="fast")
 
     def test_selection_sends_what_serves_it_and_the_base(self):
         found = planning.plan(contract("openai"), model="m", select=("request.n.*",), drawn=())
@@ -218,8 +218,8 @@ class TestOptions:
 
 class TestLearning:
     def test_a_refused_value_leaves_all_combinations(self):
-        waves = planner("openai", refusing(lambda body: "suffix" in body))
-        tried = [wave.name for wave in waves for body in bodies(wave.cases) if isinstance(body.get("suffix"), str)]
+        phases = planner("openai", refusing(lambda body: "suffix" in body))
+        tried = [phase.name for phase in phases for body in bodies(phase.cases) if isinstance(body.get("suffix"), str)]
         assert Counter(tried) == {"values": 1, "alone": 1}  # on the base, then on the bare request
 
     def test_a_refused_value_does_not_take_pairs_of_others_with_it(self):
@@ -230,65 +230,65 @@ class TestLearning:
         assert reached.of < whole.of
 
     def test_what_is_refused_in_company_is_sent_alone_and_only_the_guilty_leaves(self):
-        waves = planner("openai", refusing(lambda body: body.get("presence_penalty") is not None))
-        alone = [place for place, wave in enumerate(waves) if wave.name == "alone"]
-        told = [part.key for place in alone for case in waves[place].cases for part in case.groups]
+        phases = planner("openai", refusing(lambda body: body.get("presence_penalty") is not None))
+        alone = [place for place, phase in enumerate(phases) if phase.name == "alone"]
+        told = [part.key for place in alone for case in phases[place].cases for part in case.groups]
         assert any("presence_penalty" in key for key in told)
-        later = bodies(cases(waves[alone[-1] + 1 :]))
+        later = bodies(cases(phases[alone[-1] + 1 :]))
         assert not [body for body in later if body.get("presence_penalty") is not None]
         assert [body for body in later if body.get("frequency_penalty") is not None]
 
     def test_a_value_that_is_refused_at_temperature_0_only_stays_and_the_two_do_not_meet_again(self):
-        waves = planner("openai", refusing(lambda body: (body.get("n") or 1) > 1 and body.get("temperature") == 0))
-        rows = bodies(case for wave in waves if wave.name == "rows" for case in wave.cases)
+        phases = planner("openai", refusing(lambda body: (body.get("n") or 1) > 1 and body.get("temperature") == 0))
+        rows = bodies(case for phase in phases if phase.name == "rows" for case in phase.cases)
         several = [body for body in rows if (body.get("n") or 1) > 1]
         assert len(several) >= 3
         assert not [body for body in several if body.get("temperature") == 0]
 
     def test_what_is_apart_is_told_from_what_was_left_out_when_it_was_taken(self):
-        waves = planner("openai", refusing(lambda body: body.get("echo") is True and body.get("temperature") == 0))
-        told = [body for body in bodies(cases(waves[-6:])) if body.get("echo") is True]
+        phases = planner("openai", refusing(lambda body: body.get("echo") is True and body.get("temperature") == 0))
+        told = [body for body in bodies(cases(phases[-6:])) if body.get("echo") is True]
         assert [body for body in told if body.get("temperature") != 0]
 
     def test_what_a_refusal_names_is_sent_alone_first(self):
         named = error("top_p must not be given").attempts
-        waves = planner("openai", lambda case: type("Named", (), {"attempts": named}) if _holds(case, "top_p")
+        phases = planner("openai", lambda case: type("Named", (), {"attempts": named}) if _holds(case, "top_p")
                         else obedient(case))  # fmt: skip
-        first = next(wave for wave in waves if wave.name == "alone")
+        first = next(phase for phase in phases if phase.name == "alone")
         alone = {name for body in bodies(first.cases) for name in body} - {"model", "prompt", "max_tokens"}
         assert alone == {"top_p"}
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_a_target_that_refuses_every_null_is_still_asked_for_every_must(self, provider):
-        waves = planner(provider, refusing(lambda body: None in body.values()))
+        phases = planner(provider, refusing(lambda body: None in body.values()))
         serving, whole = RequirementCoverage(contract(provider)), plan(provider)
-        shown = {one for case in cases(waves) for one in serving.of(case)}
-        assert len(cases(waves)) <= PROFILES["gate"].requests
+        shown = {one for case in cases(phases) for one in serving.of(case)}
+        assert len(cases(phases)) <= PROFILES["gate"].requests
         assert must(contract(provider)) & whole.covered <= shown
 
     def test_a_row_that_says_nothing_when_it_is_refused_is_sent_without_what_the_document_leaves_open(self):
-        waves = planner("novita", refusing(lambda body: body.get("stream") is True and "stop" not in body
+        phases = planner("novita", refusing(lambda body: body.get("stream") is True and "stop" not in body
                                            and isinstance(body["prompt"], list)))  # fmt: skip
-        again = [case for wave in waves if wave.name == "alone" for case in wave.cases if case.origin == "row"]
+        again = [case for phase in phases if phase.name == "alone" for case in phase.cases if case.origin == "row"]
         assert again
         assert {case.validity for case in again} == {Validity.VALID}
         assert not [case for case in again if case.body.get("temperature") == 0]
 
     def test_where_temperature_0_is_refused_a_very_low_one_serves(self):
-        waves = planner("openai", refusing(lambda body: body.get("temperature") == 0))
-        assert [wave.name for wave in waves[:3]] == ["base", "base", "values"]
-        later = bodies(case for wave in waves[2:] for case in wave.cases if case.origin == "base")
+        phases = planner("openai", refusing(lambda body: body.get("temperature") == 0))
+        assert [phase.name for phase in phases[:3]] == ["base", "base", "values"]
+        later = bodies(case for phase in phases[2:] for case in phase.cases if case.origin == "base")
         assert {body.get("temperature") for body in later} == {0.01}
 
     def test_where_replies_cannot_repeat_nothing_is_built_on_it(self):
-        waves = planner("openai", refusing(lambda body: body.get("temperature") == 0))
-        kinds = {part.kind for case in cases(waves[1:]) for part in case.groups}
+        phases = planner("openai", refusing(lambda body: body.get("temperature") == 0))
+        kinds = {part.kind for case in cases(phases[1:]) for part in case.groups}
         assert "twin" in kinds
         assert not kinds & {"repeat", "prefix", "never", "cut"}
 
     def test_a_plan_goes_on_when_nothing_comes_back(self):
-        waves = planner("openai", hears=lambda _: False)
-        assert {"base", "values", "rows"} <= {wave.name for wave in waves}
+        phases = planner("openai", hears=lambda _: False)
+        assert {"base", "values", "rows"} <= {phase.name for phase in phases}
 
     def test_a_plan_goes_on_when_only_some_exchanges_come_back(self):
         odd = planner("openai", hears=lambda x: int(x.case.id[-1], 16) % 2 == 0)

@@ -13,7 +13,7 @@ from conformance.cli import _guarded
 from conformance.cli.progress import progress
 from conformance.config.settings import settings
 from conformance.judge.fixtures import case, choice, completion, plain, response, usage
-from conformance.model import Ending, Wave
+from conformance.model import Ending, Phase
 from conformance.run.launch import load
 
 OPENAI = load(settings("openai", {}))
@@ -47,10 +47,10 @@ def shown(name, screen):
     with progress(name, quiet=False) as watching:
         watcher = watching(OPENAI)
         made = list(exchanges())
-        watcher.planned(Wave("one", tuple(x.case for x in made)))
+        watcher.planned(Phase("one", tuple(x.case for x in made)))
         for x in made:
             watcher.finished(x)
-        watcher.planned(Wave("two", (replace(case(ASKED), id="d"),)))
+        watcher.planned(Phase("two", (replace(case(ASKED), id="d"),)))
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()).replace("\r", "\n").split("\n")
 
 
@@ -71,9 +71,9 @@ def test_a_requirement_that_breaks_twice_is_one_failure(screen):
         watcher = watching(OPENAI)
         wrong = [replace(x, case=replace(x.case, id=name)) for name in "ab" for x in [list(exchanges())[1]]]
         for x in wrong:
-            watcher.planned(Wave(x.case.id, (x.case,)))
+            watcher.planned(Phase(x.case.id, (x.case,)))
             watcher.finished(x)
-        watcher.planned(Wave("end", ()))
+        watcher.planned(Phase("end", ()))
     found = re.findall(r"(\d+) broken so far", screen.getvalue())
     assert len({one for one in found if one != "0"}) == 1
 
@@ -91,11 +91,11 @@ def test_elsewhere_nothing_is_drawn(screen, monkeypatch, reason):
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])
 def test_a_run_in_a_pipe_is_plain_text(capfd, tmp_path, monkeypatch, options):
-    def waves(contract, *, model, **more):
-        yield Wave("only", (replace(case({"model": model, "max_tokens": 2}), id="scenario/a0", origin="scenario"),))
+    def phases(contract, *, model, **more):
+        yield Phase("only", (replace(case({"model": model, "max_tokens": 2}), id="scenario/a0", origin="scenario"),))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("conformance.plan.waves", waves)
+    monkeypatch.setattr("conformance.plan.waves", phases)
     _guarded(["run", "openai", *options], debug=True)
     out, err = capfd.readouterr()
     assert err == ""

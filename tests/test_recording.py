@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conformance import recording
 from conformance.judge.fixtures import case, plain, stream
-from conformance.model import Credential, Ending, Membership, RequestCase, Validity, Wave
+from conformance.model import Credential, Ending, Membership, Phase, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.recording import Recorder, RecordingError
 
@@ -52,7 +52,7 @@ exchanges = st.builds(Exchange, request_cases, st.lists(attempts, min_size=1, ma
 
 
 def saved(path, *made: Exchange, **footer):
-    recording.write(path, HEADER, [Wave("all", tuple(x.case for x in made))], made, **footer)
+    recording.write(path, HEADER, [Phase("all", tuple(x.case for x in made))], made, **footer)
     return path
 
 
@@ -66,11 +66,11 @@ def file(tmp_path):
 @given(st.lists(exchanges, max_size=3), st.booleans(), st.integers(0, 3))
 def test_what_is_written_is_read_back_exactly(tmp_path, made, serial, burst):
     path = tmp_path / "exchanges.ndjson"
-    wave = Wave("w", tuple(x.case for x in made), serial, burst)
-    recording.write(path, HEADER, [wave], made, reasons=["none"])
+    phase = Phase("w", tuple(x.case for x in made), serial, burst)
+    recording.write(path, HEADER, [phase], made, reasons=["none"])
     found = recording.read(path)
     assert found.exchanges == tuple(made)
-    assert found.waves == (wave,)
+    assert found.phases == (phase,)
     assert found.header["seed"] == 1
     assert found.footer is not None
     assert found.footer["reasons"] == ["none"]
@@ -89,7 +89,7 @@ def test_each_record_is_on_disk_before_the_next_thing_happens(tmp_path):
     path = tmp_path / "deep" / "exchanges.ndjson"
     x = plain({})
     with Recorder(path, HEADER) as recorder:
-        recorder.planned(Wave("w", (x.case,)))
+        recorder.planned(Phase("w", (x.case,)))
         recorder.started(x.case)
         assert recording.read(path).in_flight == {x.case.id}
         recorder.attempted(x.case, x.last, False)
@@ -104,7 +104,7 @@ def test_each_record_is_on_disk_before_the_next_thing_happens(tmp_path):
 def test_what_was_not_sent_is_kept_with_the_reason(tmp_path):
     path = tmp_path / "x"
     with Recorder(path, HEADER) as recorder:
-        recorder.planned(Wave("w", (case(),)))
+        recorder.planned(Phase("w", (case(),)))
         recorder.unsent({case().id: "the budget ended"})
         recorder.unsent({})
         recorder.close({"incomplete": ["the budget ended"]})
@@ -182,7 +182,7 @@ def test_an_interrupted_recording_goes_on_in_the_same_chain(file):
     found = recording.read(file)
     assert found.torn
     with Recorder.resume(file, found) as recorder:
-        recorder.planned(Wave("more", (more.case,)))
+        recorder.planned(Phase("more", (more.case,)))
         recorder.started(more.case)
         recorder.attempted(more.case, more.last, True)
         recorder.close({})
@@ -208,7 +208,7 @@ def test_the_last_hash_stands_for_all(file, tmp_path):
 def test_two_runs_never_write_to_one_recording(tmp_path):
     path = tmp_path / "exchanges.ndjson"
     with Recorder(path, {}) as first:
-        first.planned(Wave("w", (case(),)))
+        first.planned(Phase("w", (case(),)))
         there = path.read_bytes()
         for again in (lambda: Recorder(path, {}), lambda: Recorder.resume(path, recording.read(path))):
             with pytest.raises(RecordingError, match="another run writes to it"):

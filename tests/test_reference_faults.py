@@ -8,7 +8,7 @@ import pytest
 from conformance.contract import load, providers
 from conformance.judge.catalogue import load as catalogue
 from conformance.judge.fixtures import case
-from conformance.model import Credential, Membership, Wave
+from conformance.model import Credential, Membership, Phase
 from conformance.reference.alterations import Stage
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.fault import fault
@@ -102,8 +102,8 @@ def test_a_fault_of_the_crowd_shows_only_in_a_burst():
     cases = [
         replace(case({**asked, "prompt": text}), id=text, groups=(Membership("burst", "b", text),)) for text in "ab"
     ]
-    alone = [x.choices[0].text for x in play_waves(provider, [Wave("solo", tuple(cases))])]
-    together = [x.choices[0].text for x in play_waves(provider, [Wave("burst", tuple(cases), burst=2)])]
+    alone = [x.choices[0].text for x in play_waves(provider, [Phase("solo", tuple(cases))])]
+    together = [x.choices[0].text for x in play_waves(provider, [Phase("burst", tuple(cases), burst=2)])]
     assert together == alone[::-1] != alone
 
 

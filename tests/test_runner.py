@@ -22,13 +22,13 @@ from conformance.model import (
     Level,
     Membership,
     Outcome,
+    Phase,
     RequestCase,
     Requirement,
     Satisfied,
     Source,
     Validity,
     Violation,
-    Wave,
 )
 from conformance.model.budget import Budget
 from conformance.model.exchange import Attempt, Exchange
@@ -54,8 +54,8 @@ def numbered(count: int, prefix: str = "t", **more: object) -> tuple[RequestCase
     )
 
 
-def one_wave(*cases: RequestCase, **more: bool) -> Generator[Wave, tuple[Exchange, ...], None]:
-    yield Wave("only", cases or numbered(3), **more)
+def one_wave(*cases: RequestCase, **more: bool) -> Generator[Phase, tuple[Exchange, ...], None]:
+    yield Phase("only", cases or numbered(3), **more)
 
 
 def go(answer, plan=None, *, context=TERMS, key=KEY, **more):
@@ -99,11 +99,11 @@ def test_a_plan_learns_from_what_came_back():
     heard = []
 
     def plan():
-        heard.append((yield Wave("first", numbered(2))))
-        heard.append((yield Wave("second", numbered(1, "u"))))
+        heard.append((yield Phase("first", numbered(2))))
+        heard.append((yield Phase("second", numbered(1, "u"))))
 
     made, _ = go(says(), plan())
-    assert [[x.case.id for x in wave] for wave in heard] == [["t/0", "t/1"], ["u/0"]]
+    assert [[x.case.id for x in phase] for phase in heard] == [["t/0", "t/1"], ["u/0"]]
     assert heard[0][0].content == BODY
     assert len(made.exchanges) == 3
 
@@ -137,7 +137,7 @@ def test_a_watcher_hears_of_the_plan_and_of_each_exchange():
     heard = []
     go(
         says(),
-        watcher=Watcher(finished=lambda x: heard.append(x.case.id), planned=lambda wave: heard.append(wave.name)),
+        watcher=Watcher(finished=lambda x: heard.append(x.case.id), planned=lambda phase: heard.append(phase.name)),
     )
     assert heard == ["only", "t/0", "t/1", "t/2"] or sorted(heard) == ["only", "t/0", "t/1", "t/2"]
 
@@ -231,13 +231,13 @@ def test_the_first_request_goes_alone_and_is_a_valid_one():
     assert b'"seed":0' in server.requests[0].body
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert [x.case.id for x in made.exchanges] == ["invalid", "keyless", "t/0", "t/1"]
-    assert first(Wave("none", (invalid, keyless))) is None
+    assert first(Phase("none", (invalid, keyless))) is None
 
 
 def test_what_is_planned_later_is_known_though_nothing_is_sent():
     def plan():
-        assert (yield Wave("first", numbered(1))) == ()
-        assert (yield Wave("second", numbered(2, "u"))) == ()
+        assert (yield Phase("first", numbered(1))) == ()
+        assert (yield Phase("second", numbered(2, "u"))) == ()
 
     made, _ = go(says("401 No", body=b"{}"), plan())
     assert [one.id for one in made.planned] == ["t/0", "u/0", "u/1"]
@@ -304,11 +304,11 @@ def doubtful(monkeypatch):
     del CATALOGUE["texts_agree_in_the_end"]
 
 
-def pair_of(wave: str = "pair", *, burst: int = 0):
+def pair_of(phase: str = "pair", *, burst: int = 0):
     cases = numbered(2)
     roles = ("first", "second")
-    yield Wave(
-        wave,
+    yield Phase(
+        phase,
         tuple(replace(one, groups=(Membership("repeat", "k", role),)) for one, role in zip(cases, roles, strict=True)),
         burst=burst,
     )
@@ -341,8 +341,8 @@ def test_doubts_stay_where_the_budget_has_no_room(doubtful):
 def test_what_went_out_together_is_repeated_together(doubtful):
     made, _ = go(says(), pair_of(burst=2), context=doubtful)
     verdict = replace(made.verdicts[0], repeat=(("t/0", "t/1"),))
-    waves = repeats([verdict], [Wave("b", tuple(x.case for x in made.exchanges[:2]), burst=2)], made.exchanges[:2])
-    assert [(wave.burst, [one.id for one in wave.cases]) for wave in waves] == [
+    phases = repeats([verdict], [Phase("b", tuple(x.case for x in made.exchanges[:2]), burst=2)], made.exchanges[:2])
+    assert [(phase.burst, [one.id for one in phase.cases]) for phase in phases] == [
         (2, ["t/0~1", "t/1~1"]),
         (2, ["t/0~2", "t/1~2"]),
     ]
@@ -351,8 +351,8 @@ def test_what_went_out_together_is_repeated_together(doubtful):
 def test_repeats_are_bounded():
     xs = tuple(Exchange(one, plain({}).attempts) for one in numbered(50))
     verdict = judge_all(TERMS, Traffic(xs))[0]
-    waves = repeats([replace(verdict, repeat=tuple((x.case.id,) for x in xs))], [], xs, room=60)
-    assert sum(len(wave.cases) for wave in waves) == 60
+    phases = repeats([replace(verdict, repeat=tuple((x.case.id,) for x in xs))], [], xs, room=60)
+    assert sum(len(phase.cases) for phase in phases) == 60
 
 
 # Recording and resuming
@@ -396,7 +396,7 @@ def test_an_interrupted_run_is_resumed_without_sending_anything_twice(tmp_path):
     found = recording.read(path)
     assert [x.case.id for x in found.exchanges] == [x.case.id for x in whole.exchanges]
     assert found.footer is not None
-    assert len(found.waves) == 1
+    assert len(found.phases) == 1
     assert found.exchanges == again.exchanges
     assert found.lost == {}
     first, second = again.exchanges[3].attempts

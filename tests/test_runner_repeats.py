@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from conformance.contract import load
 from conformance.judge.fixtures import case, completion, plain
-from conformance.model import Level, Outcome, Verdict, Wave
+from conformance.model import Level, Outcome, Phase, Verdict
 from conformance.run.confirm import COPIES, repeats
 
 ROWS = load("openai").requirements
@@ -17,8 +17,8 @@ def sent(*doubts, room=120):
     names = dict.fromkeys(name for _, cases in doubts for one in cases for name in one)
     exchanges = [replace(plain(completion()), case=case({"prompt": name}, id=name)) for name in names]
     verdicts = [Verdict(row, Outcome.INCONCLUSIVE, repeat=cases) for row, cases in doubts]
-    waves = repeats(verdicts, [Wave("first", tuple(x.case for x in exchanges))], exchanges, room)
-    return [[one.repeats for one in wave.cases] for wave in waves]
+    phases = repeats(verdicts, [Phase("first", tuple(x.case for x in exchanges))], exchanges, room)
+    return [[one.repeats for one in phase.cases] for phase in phases]
 
 
 def test_each_case_in_doubt_goes_out_until_there_are_enough_of_it():

@@ -11,7 +11,7 @@ from conformance.cli.audit import judged
 from conformance.config.settings import settings
 from conformance.contract import load as contract_of
 from conformance.judge.fixtures import case
-from conformance.model import Outcome, Wave
+from conformance.model import Outcome, Phase
 from conformance.model.budget import Budget
 from conformance.recording.load import gather
 from conformance.reference import serve
@@ -117,11 +117,11 @@ def test_what_nobody_selected_is_neither_settled_nor_made_smaller():
 
 def test_repeats_come_before_it():
     def plan():
-        yield Wave("only", (wide(),))
+        yield Phase("only", (wide(),))
 
     made, _ = go(when("echo"), plan(), shrink=True)
-    waves = [x.case.origin for x in made.exchanges]
-    assert waves == sorted(waves, key="shrink".__eq__)
+    phases = [x.case.origin for x in made.exchanges]
+    assert phases == sorted(phases, key="shrink".__eq__)
 
 
 @pytest.fixture(scope="module")

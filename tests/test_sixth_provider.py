@@ -50,7 +50,7 @@ def contract(specs):
 
 def rehearsed(contract, *faults, profile="gate"):
     reference = altered_reference(contract, key=KEY, faults=tuple(FAULTS[name] for name in faults))
-    return run_in_process(reference, planning.waves(contract, model="reference", profile=profile, has_key=True))
+    return run_in_process(reference, planning.phases(contract, model="reference", profile=profile, has_key=True))
 
 
 @pytest.fixture(scope="module")

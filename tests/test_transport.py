@@ -28,12 +28,12 @@ from conformance.model import (
     Inconclusive,
     Layer,
     Level,
+    Phase,
     RequestCase,
     Requirement,
     Source,
     Validity,
     Violation,
-    Wave,
 )
 from conformance.model.budget import Account, Budget, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange, Piece
@@ -56,7 +56,7 @@ def cases(count: int, **more: object) -> tuple[RequestCase, ...]:
 
 def send(
     answer: hostile.Answer,
-    wave: Wave | RequestCase | None = None,
+    phase: Phase | RequestCase | None = None,
     *,
     patience: TimeoutPolicy = HURRIED,
     pace: RateLimits = RateLimits(),  # noqa: B008
@@ -66,21 +66,21 @@ def send(
     **target: object,
 ) -> tuple[tuple[Exchange, ...], hostile.Server, Sender]:
     """Send a wave (or one case) to a server that answers so."""
-    wave = wave or case({"max_tokens": 1})
-    wave = Wave("test", (wave,)) if isinstance(wave, RequestCase) else wave
+    phase = phase or case({"max_tokens": 1})
+    phase = Phase("test", (phase,)) if isinstance(phase, RequestCase) else phase
 
     async def go(base_url: str) -> tuple[tuple[Exchange, ...], Sender]:
         there = Target(base_url + base, "/completions", **{"key": KEY, **target})  # type: ignore[arg-type]
         async with Sender(there, Account(budget), patience=patience, pace=pace, watcher=watcher) as sender:
-            return await sender.send(wave), sender
+            return await sender.send(phase), sender
 
     with serving(answer) as server:
         exchanges, sender = asyncio.run(go(server.base_url))
     return exchanges, server, sender
 
 
-def one(answer: hostile.Answer, wave: Wave | RequestCase | None = None, **more: object) -> Exchange:
-    (exchange,), _, _ = send(answer, wave, **more)  # type: ignore[arg-type]
+def one(answer: hostile.Answer, phase: Phase | RequestCase | None = None, **more: object) -> Exchange:
+    (exchange,), _, _ = send(answer, phase, **more)  # type: ignore[arg-type]
     return exchange
 
 
@@ -204,7 +204,7 @@ def test_compressed_content_is_kept_as_sent():
 
 
 def test_a_connection_is_used_again():
-    _, server, _ = send(says(), Wave("serial", cases(4), serial=True))
+    _, server, _ = send(says(), Phase("serial", cases(4), serial=True))
     assert server.connections == 1
 
 
@@ -216,7 +216,7 @@ def test_a_redirect_is_kept_and_not_followed():
 
 
 def test_cookies_are_not_carried_from_one_case_to_the_next():
-    _, server, _ = send(says("200 OK", "set-cookie: a=b"), Wave("serial", cases(2), serial=True))
+    _, server, _ = send(says("200 OK", "set-cookie: a=b"), Phase("serial", cases(2), serial=True))
     assert "cookie" not in server.requests[1].headers
 
 
@@ -257,7 +257,7 @@ HOSTILE = [
 def test_a_hostile_target_ends_in_an_attempt_and_the_next_case_is_unaffected(answer, status, ending, error):
     patience = replace(HURRIED, retries=0)
     begun = time.perf_counter()
-    (bad, good), _, _ = send(hostile.in_turn(answer, says()), Wave("serial", cases(2), serial=True), patience=patience)
+    (bad, good), _, _ = send(hostile.in_turn(answer, says()), Phase("serial", cases(2), serial=True), patience=patience)
     assert time.perf_counter() - begun < 10
     assert (bad.status, bad.ending) == (status, ending), bad.last.error
     assert error in bad.last.error
@@ -380,7 +380,7 @@ def test_all_responses_together_stay_within_memory():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     exchanges, _, _ = send(
         hostile.endless(STREAM, chunked(b"x" * 60_000)),
-        Wave("many", cases(40)),
+        Phase("many", cases(40)),
         patience=replace(HURRIED, most_bytes=4 * 2**20, whole=20, idle=5, first_byte=5),
     )
     assert {x.ending for x in exchanges} == {Ending.OVERSIZED}
@@ -391,7 +391,7 @@ def test_all_responses_together_stay_within_memory():
 
 def test_a_target_that_answers_twice_does_not_answer_the_next_case():
     twice = hostile.raw(head(length=len(BODY)) + BODY + head("418 Teapot", length=0), close=False)
-    (_, second), _, _ = send(hostile.in_turn(twice, says()), Wave("serial", cases(2), serial=True))
+    (_, second), _, _ = send(hostile.in_turn(twice, says()), Phase("serial", cases(2), serial=True))
     assert second.status == 200
 
 
@@ -399,7 +399,7 @@ def test_a_host_that_nobody_answers_at_is_told_in_one_line():
     async def go() -> Exchange:
         target = Target("http://127.0.0.1:9", "/completions")
         async with Sender(target, Account(Budget()), patience=HURRIED) as sender:
-            (exchange,) = await sender.send(Wave("one", cases(1)))
+            (exchange,) = await sender.send(Phase("one", cases(1)))
             return exchange
 
     exchange = asyncio.run(go())
@@ -416,7 +416,7 @@ def test_a_certificate_that_cannot_be_verified_is_not_tried_again(tmp_path):
         server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
         async with Sender(Target(f"https://127.0.0.1:{port}", "/"), Account(Budget()), patience=HURRIED) as sender:
-            (exchange,) = await sender.send(Wave("one", cases(1)))
+            (exchange,) = await sender.send(Phase("one", cases(1)))
         server.close()
         return exchange
 
@@ -469,7 +469,7 @@ def test_retries_end_with_their_number_and_the_last_answer_stands():
 def test_retry_after_is_waited_for_by_everyone():
     begun = time.perf_counter()
     exchanges, _, _ = send(
-        hostile.in_turn(says("429 Slow", "Retry-After: 1"), says()), Wave("two", cases(2), serial=True)
+        hostile.in_turn(says("429 Slow", "Retry-After: 1"), says()), Phase("two", cases(2), serial=True)
     )
     assert time.perf_counter() - begun >= 1.0
     assert [x.status for x in exchanges] == [200, 200]
@@ -510,7 +510,7 @@ def test_back_off_doubles_with_dice_that_fall_the_same_each_time():
 @pytest.mark.parametrize("answer", [hostile.raw(b""), hostile.falls_silent(STREAM + chunked(EVENT))])
 def test_a_target_that_is_gone_is_not_asked_for_ever(answer):
     exchanges, _, sender = send(
-        answer, Wave("many", cases(30)), pace=RateLimits(concurrency=4), patience=replace(HURRIED, retries=0)
+        answer, Phase("many", cases(30)), pace=RateLimits(concurrency=4), patience=replace(HURRIED, retries=0)
     )
     assert 8 <= len(exchanges) <= 12
     assert len(sender.unsent) == 30 - len(exchanges)
@@ -521,7 +521,7 @@ def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
     patience = replace(HURRIED, longest_wait=0.05)
     exchanges, _, sender = send(
         says("429 Slow", "retry-after: 9999"),
-        Wave("many", cases(60)),
+        Phase("many", cases(60)),
         pace=RateLimits(concurrency=4),
         patience=patience,
     )
@@ -532,7 +532,7 @@ def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
 def test_being_refused_for_load_now_and_then_stops_nothing():
     answers = [*[says("429 Slow")] * 15, says()] * 3
     exchanges, _, _ = send(
-        hostile.in_turn(*answers), Wave("many", cases(48), serial=True), patience=replace(HURRIED, retries=0)
+        hostile.in_turn(*answers), Phase("many", cases(48), serial=True), patience=replace(HURRIED, retries=0)
     )
     assert len(exchanges) == 48
 
@@ -541,7 +541,7 @@ def test_being_refused_for_load_now_and_then_stops_nothing():
 
 
 @pytest.mark.parametrize(("wave", "together"), [({}, 3), ({"serial": True}, 1), ({"burst": 12}, 12), ({"burst": 5}, 5)])
-def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan(wave, together):
+def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan(phase, together):
     running, most = 0, 0
 
     async def answer(request, writer):
@@ -558,14 +558,14 @@ def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan(wave, t
 
     twelve = tuple(replace(case({"max_tokens": place % 3}), id=f"t/{place}") for place in range(12))
     patience = TimeoutPolicy()
-    exchanges, _, _ = send(answer, Wave("twelve", twelve, **wave), pace=RateLimits(concurrency=3), patience=patience)
+    exchanges, _, _ = send(answer, Phase("twelve", twelve, **phase), pace=RateLimits(concurrency=3), patience=patience)
     assert most == together
     assert [x.case.id for x in exchanges] == [one.id for one in twelve]
 
 
 def test_requests_keep_to_their_rate():
     begun = time.perf_counter()
-    send(says(), Wave("ten", cases(13)), pace=RateLimits(requests_per_minute=600))
+    send(says(), Phase("ten", cases(13)), pace=RateLimits(requests_per_minute=600))
     assert 0.2 <= time.perf_counter() - begun < 10
 
 
@@ -583,7 +583,7 @@ def test_a_bucket_lends_and_what_comes_back_shortens_the_wait():
 
 def test_overhead_is_small():
     begun = time.thread_time()  # this thread only: the server has its own
-    send(says(), Wave("many", cases(300)), patience=TimeoutPolicy())
+    send(says(), Phase("many", cases(300)), patience=TimeoutPolicy())
     assert (time.thread_time() - begun) / 300 < 0.003  # about 0.0009 on a quiet machine, see bench/
 
 
@@ -591,49 +591,49 @@ def test_overhead_is_small():
 
 
 def test_attempts_are_counted_and_the_rest_stays_unsent_with_the_reason():
-    exchanges, server, sender = send(says(), Wave("ten", cases(10)), budget=Budget(requests=4))
+    exchanges, server, sender = send(says(), Phase("ten", cases(10)), budget=Budget(requests=4))
     assert len(exchanges) == len(server.requests) == 4
     assert len(sender.unsent) == 6
     assert "--max-requests" in sender.unsent["t/9"]
 
 
 def test_retries_are_paid_for_too():
-    exchanges, server, _ = send(says("503 Busy"), Wave("ten", cases(10), serial=True), budget=Budget(requests=4))
+    exchanges, server, _ = send(says("503 Busy"), Phase("ten", cases(10), serial=True), budget=Budget(requests=4))
     assert len(server.requests) == 4
     assert [len(x.attempts) for x in exchanges] == [3, 1]
 
 
 def test_completion_tokens_are_a_ceiling_that_nothing_in_flight_can_break():
-    wave = Wave("ten", tuple(replace(one, content=b'{"prompt":"a","max_tokens":10}') for one in cases(10)))
-    exchanges, _, sender = send(hostile.slow(0.02, says()), wave, budget=Budget(completion_tokens=25))
+    phase = Phase("ten", tuple(replace(one, content=b'{"prompt":"a","max_tokens":10}') for one in cases(10)))
+    exchanges, _, sender = send(hostile.slow(0.02, says()), phase, budget=Budget(completion_tokens=25))
     # each may take 10 and takes 1: two at once, and one after another until 16 are spent
     assert len(exchanges) == 10
     assert sender.unsent == {}
-    exchanges, _, sender = send(says(body=b"{}"), wave, budget=Budget(completion_tokens=25))
+    exchanges, _, sender = send(says(body=b"{}"), phase, budget=Budget(completion_tokens=25))
     assert len(exchanges) == 2  # nothing is reported, so the worst case counts
     assert "--max-tokens" in next(iter(sender.unsent.values()))
 
 
 def test_refusals_cost_nothing_and_invalid_requests_set_nothing_aside():
     invalid = tuple(replace(one, content=b'{"max_tokens":1000000}', validity=Validity.INVALID) for one in cases(5))
-    exchanges, _, _ = send(says("400 No"), Wave("five", invalid), budget=Budget(completion_tokens=1))
+    exchanges, _, _ = send(says("400 No"), Phase("five", invalid), budget=Budget(completion_tokens=1))
     assert len(exchanges) == 5
 
 
 def test_prompt_tokens_are_a_ceiling_and_hostile_prompts_are_counted_apart():
     long = tuple(replace(one, content=b'{"prompt":"%s"}' % (b"a" * 300)) for one in cases(3))
-    exchanges, _, sender = send(says("200 OK", body=b"{}"), Wave("three", long), budget=Budget(prompt_tokens=150))
+    exchanges, _, sender = send(says("200 OK", body=b"{}"), Phase("three", long), budget=Budget(prompt_tokens=150))
     assert len(exchanges) == 1
     assert "--max-prompt-tokens" in sender.unsent["t/2"]
     hostile_ones = tuple(replace(one, hostile=True) for one in long)
-    exchanges, _, _ = send(says(), Wave("three", hostile_ones), budget=Budget(prompt_tokens=1))
+    exchanges, _, _ = send(says(), Phase("three", hostile_ones), budget=Budget(prompt_tokens=1))
     assert len(exchanges) == 3
 
 
 def test_time_is_a_ceiling_and_what_was_in_flight_is_no_evidence():
     begun = time.perf_counter()
     exchanges, _, sender = send(
-        hostile.in_turn(says(), says(), hostile.falls_silent(b"")), Wave("ten", cases(10), serial=True),
+        hostile.in_turn(says(), says(), hostile.falls_silent(b"")), Phase("ten", cases(10), serial=True),
         budget=Budget(seconds=0.6), patience=TimeoutPolicy(),
     )  # fmt: skip
     assert 0.6 <= time.perf_counter() - begun < 10

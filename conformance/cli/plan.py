@@ -126,7 +126,7 @@ def forecast(chosen: Settings) -> Plan:
 def _told(made: Plan, chosen: Settings) -> Iterator[str]:
     for origin, count in made.origins.items():
         yield f"{count:>5}  {origin}"
-    yield f"{len(made.cases):>5}  requests in {len(made.waves)} waves; repeats, and what replies teach, come on top"
+    yield f"{len(made.cases):>5}  requests in {len(made.phases)} waves; repeats, and what replies teach, come on top"
     ids = {row.id for row in made.contract.requirements}
     yield f"requirements shown: {len(made.covered)} of {len(ids)}; the others need an occasion that only a reply gives"
     if made.uncovered:

@@ -16,7 +16,7 @@ from conformance.send import Watcher
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from conformance.model import Contract, Wave
+    from conformance.model import Contract, Phase
     from conformance.model.exchange import Exchange
 
 Watching: TypeAlias = "Callable[[Contract], Watcher]"
@@ -66,7 +66,7 @@ class _Counts:
     broken: set[str] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
 
-    def planned(self, wave: Wave) -> None:
+    def planned(self, phase: Phase) -> None:
         """Judge what has come back, now that nothing is under way whose arrival that could blur."""
         from conformance.judge import judge_all
         from conformance.model import BROKEN
@@ -76,7 +76,7 @@ class _Counts:
             found = judge_all(self.contract, traffic(self.fresh))
             self.broken |= {one.requirement.id for one in found if one.outcome in BROKEN}
             self.fresh.clear()
-        self.total += len(wave.cases)
+        self.total += len(phase.cases)
         self._draw()
 
     def finished(self, x: Exchange) -> None:

@@ -13,7 +13,7 @@ import click
 from conformance.cli.options import of_targets, options
 from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError
-from conformance.model import BROKEN, Contract, Level, RequestCase, Wave
+from conformance.model import BROKEN, Contract, Level, Phase, RequestCase
 from conformance.model.exchange import Exchange
 
 
@@ -83,7 +83,7 @@ async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
 
     once = replace(patience(chosen), retries=0)
     async with Sender(where, Account(Budget()), patience=once) as sender:
-        (exchange,) = await sender.send(Wave("send", (case,)))
+        (exchange,) = await sender.send(Phase("send", (case,)))
     return exchange
 
 

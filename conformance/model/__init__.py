@@ -1,11 +1,11 @@
 """The nouns of the project. Nothing comes in; everything else is built from these.
 
-Out: promises (`Contract`, `Requirement`, `Limit`), what is sent (`RequestCase`, `Wave`), what came back (`Exchange`),
+Out: promises (`Contract`, `Requirement`, `Limit`), what is sent (`RequestCase`, `Phase`), what came back (`Exchange`),
 what it shows (`Violation`, `Verdict`), and readers without I/O: event streams, strict JSON, redaction, budgets.
 Imports the standard library only, never another package of the project.
 """
 
-from conformance.model.cases import Credential, Ending, Membership, RequestCase, Validity, Wave
+from conformance.model.cases import Credential, Ending, Membership, Phase, RequestCase, Validity
 from conformance.model.findings import (
     BROKEN,
     Evidence,
@@ -53,6 +53,7 @@ __all__ = [
     "Observation",
     "Outcome",
     "Parameter",
+    "Phase",
     "Repair",
     "RequestCase",
     "Requirement",
@@ -62,6 +63,5 @@ __all__ = [
     "Validity",
     "Verdict",
     "Violation",
-    "Wave",
     "json_types",
 ]

@@ -81,7 +81,7 @@ class RequestCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
+class Phase:
     """Cases that may be sent together: `serial` one after another, the first `burst` of them all at once."""
 
     name: str

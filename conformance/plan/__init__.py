@@ -14,12 +14,12 @@ from conformance.model.exchange import Exchange
 from conformance.plan.context import PlanContext
 from conformance.plan.covering_rows import Coverage
 from conformance.plan.dry_run import Plan, reached, simulate
-from conformance.plan.planner import LEFT_OUT, Drawn, Planner, Waves
+from conformance.plan.planner import LEFT_OUT, Drawn, Phases, Planner
 from conformance.plan.profiles import RESERVE
 from conformance.plan.samples import draw
 
 
-def waves(
+def phases(
     contract: Contract,
     *,
     model: str,
@@ -31,7 +31,7 @@ def waves(
     select: Collection[str] = (),
     has_key: bool = False,
     drawn: Drawn | None = None,
-) -> Waves:
+) -> Phases:
     """The waves of a run.
 
     `budget` lowers the ceilings of the profile; what does not fit is the last wave, so that it counts as planned.
@@ -39,7 +39,7 @@ def waves(
     sent. `has_key`: cases without and with a wrong key make sense. `drawn` are the bodies of a stored plan.
     """
     context = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
-    return Planner(context, draw(context) if drawn is None else drawn, budget, select).waves()
+    return Planner(context, draw(context) if drawn is None else drawn, budget, select).phases()
 
 
 def plan(
@@ -95,6 +95,16 @@ def setting(
 
 
 __all__ = [
-    "LEFT_OUT", "PROFILES", "RESERVE", "Budget", "Coverage", "Plan", "PlanContext", "coverage", "draw", "plan",
-    "setting", "waves",
+    "LEFT_OUT",
+    "PROFILES",
+    "RESERVE",
+    "Budget",
+    "Coverage",
+    "Plan",
+    "PlanContext",
+    "coverage",
+    "draw",
+    "phases",
+    "plan",
+    "setting",
 ]  # fmt: skip

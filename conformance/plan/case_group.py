@@ -23,7 +23,7 @@ class CaseGroup:
     by whoever finds it out: the requirements that it serves.
     """
 
-    wave: str
+    phase: str
     rank: int
     cases: tuple[RequestCase, ...]
     copies: tuple[int, ...] = ()
@@ -45,7 +45,7 @@ class CaseGroup:
     @cached_property
     def own(self) -> tuple[str, ...]:
         """The slots of this wave."""
-        return tuple(f"{self.wave} {key}" for key, _ in self.named)
+        return tuple(f"{self.phase} {key}" for key, _ in self.named)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.model import Contract, RequestCase, Validity, Wave
+from conformance.model import Contract, Phase, RequestCase, Validity
 from conformance.model.budget import Cost
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.model.json_text import dumps
@@ -29,7 +29,7 @@ class Plan:
     """The waves of a run as far as they can be known beforehand."""
 
     context: PlanContext
-    waves: tuple[Wave, ...]
+    phases: tuple[Phase, ...]
     drawn: Drawn
     known: LearnedTarget
 
@@ -39,7 +39,7 @@ class Plan:
 
     @cached_property
     def cases(self) -> tuple[RequestCase, ...]:
-        return tuple(case for wave in self.waves for case in wave.cases)
+        return tuple(case for phase in self.phases for case in phase.cases)
 
     @property
     def origins(self) -> Mapping[str, int]:
@@ -84,22 +84,24 @@ class Plan:
     @cached_property
     def sha256(self) -> str:
         """The hash of all requests in their order."""
-        told = [[wave.name, [[case.id, case.content.decode("latin-1")] for case in wave.cases]] for wave in self.waves]
+        told = [
+            [phase.name, [[case.id, case.content.decode("latin-1")] for case in phase.cases]] for phase in self.phases
+        ]
         return hashlib.sha256(dumps(told).encode()).hexdigest()
 
 
 def simulate(planner: Planner) -> Plan:
     """The plan of a journey on which every valid request is accepted and every invalid one refused."""
-    found: list[Wave] = []
-    plan = planner.waves()
+    found: list[Phase] = []
+    plan = planner.phases()
     exchanges: tuple[Exchange, ...] | None = None
     while True:
         try:
-            wave = next(plan) if exchanges is None else plan.send(exchanges)
+            phase = next(plan) if exchanges is None else plan.send(exchanges)
         except StopIteration:
             return Plan(planner.context, tuple(found), planner.drawn, planner.known)
-        found.append(wave)
-        exchanges = tuple(_answer(case) for case in wave.cases)
+        found.append(phase)
+        exchanges = tuple(_answer(case) for case in phase.cases)
 
 
 def _answer(case: RequestCase) -> Exchange:

@@ -30,8 +30,8 @@ def foundations(context: PlanContext) -> Iterator[CaseGroup]:
             if any(one.kind == "accept" for case in cuts for one in case.groups):
                 groups += _taken(context, setting[0], "control")
             first = context.case("relation", _long(context, setting[1]), *groups)
-            wave = "rows" if rich(context) else "values"  # what combines values waits until each was tried
-            yield CaseGroup(wave, rank, (first,), then=CaseGroup("learned", rank, tuple(cuts)))
+            phase = "rows" if rich(context) else "values"  # what combines values waits until each was tried
+            yield CaseGroup(phase, rank, (first,), then=CaseGroup("learned", rank, tuple(cuts)))
     if "ban" in context.kinds and context.greedy and context.has("logit_bias", "logprobs", "echo"):
         free = context.case("relation", _free(context), part("ban", "natural", "without"))
         then = CaseGroup("learned", 3, _ban(context, ASSUMED_ID))

@@ -63,8 +63,8 @@ def invalids(context: PlanContext) -> Iterator[CaseGroup]:
             rank = 2 if row.level is Level.MUST and not place else LATE
             both = not place and (context.full or turn == context.seed)
             # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
-            wave = "values" if context.full or rank < LATE else "learned"
-            yield CaseGroup(wave, rank, tuple(_cases(context, row, label, patch, turn, both=both)))
+            phase = "values" if context.full or rank < LATE else "learned"
+            yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, turn, both=both)))
         turn += bool(found)
 
 

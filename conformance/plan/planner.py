@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from conformance.model import RequestCase, Validity, Wave
+from conformance.model import Phase, RequestCase, Validity
 from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
@@ -29,7 +29,7 @@ from conformance.plan.set_cover import NOTHING, RemainingBudget, choose
 from conformance.plan.single_values import cleared, edges, first, named, singles, suspects, unlimited
 
 Drawn = Sequence[Mapping[str, Any]]
-Waves = Generator[Wave, tuple[Exchange, ...], None]
+Phases = Generator[Phase, tuple[Exchange, ...], None]
 LESSONS: Final = 8  # requests that replies may ask for beyond what was assumed of them
 LEFT_OUT: Final = "left out"
 ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
@@ -52,7 +52,7 @@ class Planner:
     serving: RequirementCoverage | None = None  # of the same contract, where other plans have asked it much already
     remembered: Remembered = field(default_factory=Remembered)  # of the same scene and drawn bodies
 
-    def waves(self) -> Waves:
+    def phases(self) -> Phases:
         """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
         profile = PROFILES["full" if self.context.full else "gate"]
         ceiling = smaller(profile, self.budget) if self.budget else profile
@@ -61,7 +61,7 @@ class Planner:
             remaining.requests += LESSONS if self.context.full and name in {"values", "rows"} else 0
             chosen = self._choose(self._ahead(ORDER[place:]), remaining)
             refused = len(self.known.refused) + len(self.known.apart)
-            yield from self._send(name, [one for one in chosen if one.wave == name])
+            yield from self._send(name, [one for one in chosen if one.phase == name])
             if name == "base" and self._base_is_refused():
                 self.known.no_cold = True
                 yield from self._send("base", self._choose(self._ahead(("base",)), self._purse(ceiling)))
@@ -72,7 +72,7 @@ class Planner:
                 # rows that were refused for a value that is known by now are replaced by rows without it
                 again = [replace(one, rank=3) for one in self._ahead(("rows",)) if not one.rank]
                 chosen = self._choose([*again, *self._ahead(ORDER[place + 1 :])], self._purse(ceiling))
-                yield from self._send("rows", [one for one in chosen if one.wave == "rows"])
+                yield from self._send("rows", [one for one in chosen if one.phase == "rows"])
         if ceiling != profile:
             # what the profile has and the lower ceiling has not: planned, and sent as far as anything is left
             gone = {case.content for case in self.cases}
@@ -84,10 +84,10 @@ class Planner:
         """The scene as it is known by now."""
         return replace(self.context, known=self.known)
 
-    def _send(self, name: str, chosen: list[CaseGroup], *, doubted: bool = False) -> Waves:
+    def _send(self, name: str, chosen: list[CaseGroup], *, doubted: bool = False) -> Phases:
         cases, burst = crowded(self.sent.assemble(chosen))
         if cases:
-            exchanges = yield Wave(name, cases, serial=name == "hostile", burst=burst)
+            exchanges = yield Phase(name, cases, serial=name == "hostile", burst=burst)
             self.cases += cases
             self.doubted += cases if doubted else ()
             self.done.update(slot for bundle in chosen for slot in bundle.own)
@@ -98,7 +98,7 @@ class Planner:
                 self.shown.update(found)
             self.known.learn(exchanges)
 
-    def _isolate(self, ceiling: Budget, later: Sequence[str]) -> Waves:
+    def _isolate(self, ceiling: Budget, later: Sequence[str]) -> Phases:
         """What was refused in company is sent in smaller company, until the guilty are known.
 
         Most of what is set aside pays for that, then whatever is not needed for a MUST that is to come.
@@ -106,13 +106,13 @@ class Planner:
         while not self.done.issuperset(slot for one in doubts(self.now) for slot in one.own):
             chosen = self._choose(self._ahead(("alone", *later)), self._purse(ceiling, doubting=True))
             before = len(self.cases)
-            yield from self._send("alone", [one for one in chosen if one.wave == "alone"], doubted=True)
+            yield from self._send("alone", [one for one in chosen if one.phase == "alone"], doubted=True)
             if len(self.cases) == before:
                 return
 
     def _ahead(self, names: Collection[str]) -> list[CaseGroup]:
         """The bundles of these waves that have not been sent."""
-        return [one for one in self._bundles(names) if one.wave in names and not self.done.issuperset(one.own)]
+        return [one for one in self._bundles(names) if one.phase in names and not self.done.issuperset(one.own)]
 
     def _purse(self, ceiling: Budget, *, doubting: bool = False) -> RemainingBudget:
         """What is left to plan with. Most of what is set aside pays for finding out what was refused."""
@@ -204,4 +204,4 @@ def bundles(
             yield from remembered.of(part, context, *([drawn] if part in DRAWING else []))
 
 
-__all__ = ["LEFT_OUT", "Drawn", "Planner", "Waves", "bundles"]
+__all__ = ["LEFT_OUT", "Drawn", "Phases", "Planner", "bundles"]

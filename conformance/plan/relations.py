@@ -52,7 +52,7 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                     # settings combine values, so they wait until each value was tried alone
                     waits = place or (not context.full and any(_combines(context, case.body) for case in bundle.cases))
                     later = min(place, 1 if (name, kind) in DEAR else 2)
-                    yield replace(bundle, wave="rows", rank=bundle.rank + later) if waits else bundle
+                    yield replace(bundle, phase="rows", rank=bundle.rank + later) if waits else bundle
 
 
 def _combines(context: PlanContext, body: Any) -> bool:
@@ -178,7 +178,7 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
         for bundle in (
             () if runs_on(context) else _two(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
         ):
-            yield replace(bundle, wave="rows")  # when it is known what no limit costs
+            yield replace(bundle, phase="rows")  # when it is known what no limit costs
     nullable = [one for one, told in context.contract.parameters.items() if told.nullable and context.has(one)]
     nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in context.known.refused}
     each = context.full and name == "plain"

@@ -35,7 +35,7 @@ def first(context: PlanContext) -> Iterator[CaseGroup]:
     cold = factor_level("temperature", context.base.get("temperature", ABSENT))
     yield CaseGroup("base", 0, (context.case("base", context.bare, *both(context, replace(told, patch=context.bare))),))
     if context.base != context.bare:
-        yield alone(context, cold, rank=0, wave="base", control=context.bare, origin="base")
+        yield alone(context, cold, rank=0, phase="base", control=context.bare, origin="base")
 
 
 def both(context: PlanContext, value: FactorLevel) -> list[Membership]:
@@ -94,7 +94,7 @@ def edges(context: PlanContext) -> Iterator[CaseGroup]:
             if value.label in settled:
                 continue
             if _on_the_end(limit, value):
-                yield alone(context, value, rank=3, wave="rows", origin="edge")
+                yield alone(context, value, rank=3, phase="rows", origin="edge")
             else:
                 within.append(value)
         row = f"request.{limit.parameter}.edge"
@@ -202,7 +202,7 @@ def alone(
     value: FactorLevel,
     *,
     rank: int,
-    wave: str = "values",
+    phase: str = "values",
     origin: str = "value",
     control: Mapping[str, Any] | None = None,
     way: Mapping[str, Any] | None = None,
@@ -214,11 +214,11 @@ def alone(
     body = {name: one for name, one in {**base, **value.patch, **(way or {})}.items() if one is not ABSENT}
     if context.standing(value.patch) is not Validity.VALID:
         groups = [part("observe", f"{row} {value.label}", "probe") for row in rows_of(context, value.patch)]
-        return CaseGroup(wave, rank, (context.case("base", base), context.case(origin, body, *groups)))
+        return CaseGroup(phase, rank, (context.case("base", base), context.case(origin, body, *groups)))
     # beside a member that the bare request has not, a refusal need not speak of the value: then it is in company
     role = "probe" if _lonely(context, base, body) else "joint"
     probe = context.case(origin, body, *accepts(context, value, role))
-    return CaseGroup(wave, rank, (context.case("base", base, *accepts(context, value, "control")), probe))
+    return CaseGroup(phase, rank, (context.case("base", base, *accepts(context, value, "control")), probe))
 
 
 def accepts(context: PlanContext, value: FactorLevel, role: str) -> list[Membership]:
@@ -245,7 +245,7 @@ def _on_the_end(limit: Limit, value: FactorLevel) -> bool:
 
 
 def _companies(
-    context: PlanContext, wanted: Iterable[FactorLevel], wave: str, rank: int, base: Mapping[str, Any] | None = None
+    context: PlanContext, wanted: Iterable[FactorLevel], phase: str, rank: int, base: Mapping[str, Any] | None = None
 ) -> Iterator[CaseGroup]:
     """Many values in few requests. Their role is `joint`: accepted, it speaks for each of them; refused, for none."""
     rest = list(wanted)
@@ -258,10 +258,12 @@ def _companies(
         if not kept:
             return
         rest = [one for one in rest if one not in kept]
-        yield _company(context, kept, wave, rank, base or context.base)
+        yield _company(context, kept, phase, rank, base or context.base)
 
 
-def _company(context: PlanContext, kept: list[FactorLevel], wave: str, rank: int, base: Mapping[str, Any]) -> CaseGroup:
+def _company(
+    context: PlanContext, kept: list[FactorLevel], phase: str, rank: int, base: Mapping[str, Any]
+) -> CaseGroup:
     whole = {**base, **_patch(kept)}
     if any(_multiplies(one) for one in kept) and "max_tokens" in whole:
         whole["max_tokens"] = 1
@@ -269,7 +271,7 @@ def _company(context: PlanContext, kept: list[FactorLevel], wave: str, rank: int
     role = "probe" if len(kept) == 1 and _lonely(context, base, body) else "joint"
     control = [membership for one in kept for membership in accepts(context, one, "control")]
     joint = [membership for one in kept for membership in accepts(context, one, role)]
-    return CaseGroup(wave, rank, (context.case("base", dict(base), *control), context.case("value", body, *joint)))
+    return CaseGroup(phase, rank, (context.case("base", dict(base), *control), context.case("value", body, *joint)))
 
 
 def _lonely(context: PlanContext, base: Mapping[str, Any], body: Mapping[str, Any]) -> bool:

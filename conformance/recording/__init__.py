@@ -1,6 +1,6 @@
 """Exchanges ⇄ disk: one JSON record a line, appended as it happens, each chained by SHA-256 to the one before.
 
-A line is written whole or it is torn: what was recorded before a crash stays good. Records: `header` first, `wave`
+A line is written whole or it is torn: what was recorded before a crash stays good. Records: `header` first, `phase`
 (what is planned), `start` and `attempt` (what happened), `unsent` (what did not, and why), `footer` last.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from conformance.model import Credential, Ending, Membership, RequestCase, Validity, Wave
+from conformance.model import Credential, Ending, Membership, Phase, RequestCase, Validity
 from conformance.model.exchange import Attempt, Piece
 
 
@@ -52,9 +52,9 @@ def attempt_in(told: Mapping[str, Any]) -> Attempt:
     )
 
 
-def wave_in(told: Mapping[str, Any]) -> Wave:
+def phase_in(told: Mapping[str, Any]) -> Phase:
     """A wave record."""
-    return Wave(told["name"], tuple(map(case_in, told["cases"])), told["serial"], told["burst"])
+    return Phase(told["name"], tuple(map(case_in, told["cases"])), told["serial"], told["burst"])
 
 
 _DEFAULTS: Final = {one.name: one.default for one in fields(RequestCase)}

@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.model import Contract, Wave
+from conformance.model import Contract, Phase
 from conformance.model.budget import Budget
 from conformance.model.json_text import dumps
 from conformance.recording.canonical_json import SEAL, canonical, digest, seal, sealed
-from conformance.recording.json_forms import case_out, wave_in
+from conformance.recording.json_forms import case_out, phase_in
 
 if TYPE_CHECKING:
     from conformance.config.settings import Settings
@@ -68,9 +68,9 @@ class PlanLock:
         return tuple(json.loads(text) for text in self.told["drawn"])
 
     @cached_property
-    def waves(self) -> tuple[Wave, ...]:
+    def phases(self) -> tuple[Phase, ...]:
         """What is sent to a target that takes every documented value."""
-        return tuple(wave_in(one) for one in self.told["waves"])
+        return tuple(phase_in(one) for one in self.told["waves"])
 
     def write(self, path: Path) -> None:
         """Write the plan; one that is there already is never replaced, since a run may rest on it."""
@@ -151,16 +151,16 @@ def make(
                 "repeats": {"copies": COPIES, "most": MOST_CASES},
                 "adaptive": {"waves": sorted({*ORDER, ALONE, LEFT_OUT}), "most": len(plan.cases)},
                 "drawn": [dumps(body) for body in plan.drawn],
-                "waves": [wave_out(wave) for wave in plan.waves],
+                "waves": [phase_out(phase) for phase in plan.phases],
             }
         )
     )
 
 
-def wave_out(wave: Wave) -> dict[str, Any]:
+def phase_out(phase: Phase) -> dict[str, Any]:
     """A wave as a recording tells it."""
-    told: dict[str, Any] = {"name": wave.name, "serial": wave.serial, "burst": wave.burst}
-    return {**told, "cases": [case_out(case) for case in wave.cases]}
+    told: dict[str, Any] = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
+    return {**told, "cases": [case_out(case) for case in phase.cases]}
 
 
 def set_hash(then: RequirementSet) -> str:

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from conformance.model import RequestCase, Wave
+from conformance.model import Phase, RequestCase
 from conformance.model.exchange import Attempt, Exchange
 from conformance.recording.hash_chain import FORMAT, GENESIS, RecordingError, opened
-from conformance.recording.json_forms import attempt_in, wave_in
+from conformance.recording.json_forms import attempt_in, phase_in
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Recording:
     """
 
     header: Mapping[str, Any]
-    waves: tuple[Wave, ...]
+    phases: tuple[Phase, ...]
     attempts: Mapping[str, tuple[Attempt, ...]]
     ended: frozenset[str]
     begun: frozenset[str]
@@ -37,7 +37,7 @@ class Recording:
     @cached_property
     def planned(self) -> tuple[RequestCase, ...]:
         """All cases that were planned, each once."""
-        return tuple({case.id: case for wave in self.waves for case in wave.cases}.values())
+        return tuple({case.id: case for phase in self.phases for case in phase.cases}.values())
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -79,7 +79,7 @@ class _Found:
 
     header: Mapping[str, Any] | None = None
     footer: Mapping[str, Any] | None = None
-    waves: list[Wave] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
     begun: set[str] = field(default_factory=set)
@@ -103,8 +103,8 @@ class _Found:
                     raise ValueError(f"format is {record.get('format')!r}")
                 self.header = record
             case "wave":
-                self.waves.append(wave_in(record))
-                self.planned.update(case.id for case in self.waves[-1].cases)
+                self.phases.append(phase_in(record))
+                self.planned.update(case.id for case in self.phases[-1].cases)
             case "footer":
                 if (record["records"], record["before"]) != (self.records + 1, self.last):
                     raise ValueError("the footer closes another recording")
@@ -133,7 +133,7 @@ class _Found:
     def recording(self, header: Mapping[str, Any]) -> Recording:
         return Recording(
             header,
-            tuple(self.waves),
+            tuple(self.phases),
             {case: tuple(found) for case, found in self.attempts.items()},
             frozenset(self.ended),
             frozenset(self.begun),

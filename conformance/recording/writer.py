@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from conformance.model import RequestCase, Wave
+from conformance.model import Phase, RequestCase
 from conformance.model.exchange import Attempt, Exchange
 from conformance.recording.hash_chain import FORMAT, GENESIS, RecordingError, closed
 from conformance.recording.json_forms import attempt_out, case_out
@@ -39,10 +39,10 @@ class Recorder:
         recorder._last, recorder._records = found.last, found.records
         return recorder
 
-    def planned(self, wave: Wave) -> None:
+    def planned(self, phase: Phase) -> None:
         """Cases that are about to be sent."""
-        told: dict[str, Any] = {"name": wave.name, "serial": wave.serial, "burst": wave.burst}
-        self._append("wave", {**told, "cases": [case_out(case) for case in wave.cases]})
+        told: dict[str, Any] = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
+        self._append("wave", {**told, "cases": [case_out(case) for case in phase.cases]})
 
     def started(self, case: RequestCase) -> None:
         self._append("start", {"case": case.id, "at": round(time.time(), 6)})
@@ -99,12 +99,12 @@ def _only_ours(path: Path, file: FileIO) -> FileIO:
 
 
 def write(
-    path: Path, header: Mapping[str, Any], waves: Iterable[Wave], exchanges: Iterable[Exchange], **footer: Any
+    path: Path, header: Mapping[str, Any], phases: Iterable[Phase], exchanges: Iterable[Exchange], **footer: Any
 ) -> None:
     """Write a recording in one go, from exchanges that were made elsewhere."""
     with Recorder(path, header) as recorder:
-        for wave in waves:
-            recorder.planned(wave)
+        for phase in phases:
+            recorder.planned(phase)
         for exchange in exchanges:
             for number, attempt in enumerate(exchange.attempts, 1):
                 recorder.started(exchange.case)

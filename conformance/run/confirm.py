@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from conformance.model import Level, RequestCase, Verdict, Wave
+from conformance.model import Level, Phase, RequestCase, Verdict
 from conformance.model.exchange import Exchange
 
 COPIES: Final = 3  # of each exchange, the first included
@@ -15,21 +15,21 @@ MOST_CASES: Final = 120  # of a run
 
 
 def repeats(
-    verdicts: Iterable[Verdict], waves: Sequence[Wave], exchanges: Iterable[Exchange], room: int = MOST_CASES
-) -> tuple[Wave, ...]:
+    verdicts: Iterable[Verdict], phases: Sequence[Phase], exchanges: Iterable[Exchange], room: int = MOST_CASES
+) -> tuple[Phase, ...]:
     """Waves that send again what verdicts are in doubt about; what went out as a burst goes out as a burst."""
     by_id = {x.case.id: x.case for x in exchanges}
     made = Counter(case.repeats or case.id for case in by_id.values())
     again = {by_id[name]: COPIES - made[name] for name in _chosen(_doubts(verdicts, by_id), made, room)}
-    bursts = [wave.cases[: wave.burst] for wave in waves if wave.burst]
-    found: list[Wave] = []
+    bursts = [phase.cases[: phase.burst] for phase in phases if phase.burst]
+    found: list[Phase] = []
     alone = [case for case in again if not any(case in burst for burst in bursts)]
     for members, crowd in ((alone, False), *(([one for one in again if one in burst], True) for burst in bursts)):
         for turn in range(COPIES - 1):
             cases = tuple(_copy(case, made[case.id] + turn) for case in members if turn < again[case])[:room]
             room -= len(cases)
             if cases:
-                found.append(Wave(f"repeat {turn + 1}", cases, burst=len(cases) if crowd else 0))
+                found.append(Phase(f"repeat {turn + 1}", cases, burst=len(cases) if crowd else 0))
     return tuple(found)
 
 

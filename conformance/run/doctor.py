@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from conformance.judge.catalogue import show
-from conformance.model import Contract, Credential, RequestCase, Wave
+from conformance.model import Contract, Credential, Phase, RequestCase
 from conformance.model.budget import Account, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
@@ -68,7 +68,7 @@ def _case(name: str, body: dict[str, Any]) -> RequestCase:
 
 
 async def _sent(sender: Sender, case: RequestCase) -> Exchange:
-    (exchange,) = await sender.send(Wave(case.id, (case,)))
+    (exchange,) = await sender.send(Phase(case.id, (case,)))
     return exchange
 
 

@@ -37,7 +37,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
     kept = selected(settings, contract)
     fixed = _fixed(settings, contract)
     with target(settings, contract, canary=fixed.canary if fixed else "") as (where, model):
-        plan = planning.waves(
+        plan = planning.phases(
             contract,
             model=model,
             profile=planned_as(settings.profile),

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.judge.catalogue import show
-from conformance.model import Credential, RequestCase, Validity, Wave
+from conformance.model import Credential, Phase, RequestCase, Validity
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
 from conformance.send import Redaction, Target
 
 
-def first(wave: Wave) -> RequestCase | None:
+def first(phase: Phase) -> RequestCase | None:
     """The case that goes ahead alone: valid, with the key, and read to its end."""
     fit = (
         case
-        for case in wave.cases
+        for case in phase.cases
         if case.validity is Validity.VALID
         and case.credential is Credential.KEY
         and case.hang_up_after is None

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance import plan as planning
 from conformance.certificate.reasons import Rejection
-from conformance.model import Contract, RequestCase, Wave
+from conformance.model import Contract, Phase, RequestCase
 from conformance.model.budget import planned_as
 from conformance.model.exchange import Exchange
 from conformance.recording import Recording
@@ -33,15 +33,15 @@ def _inputs(lock: PlanLock) -> dict[str, Any]:
 
 def agrees(lock: PlanLock, contract: Contract) -> bool:
     """Whether this installation plans what the plan holds: other versions of libraries may not."""
-    return planning.plan(contract, **_inputs(lock)).waves == lock.waves
+    return planning.plan(contract, **_inputs(lock)).phases == lock.phases
 
 
 def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iterator[Rejection]:
     """Where a recording departs from its plan; the first place is enough."""
-    plan = planning.waves(contract, **_inputs(lock))
+    plan = planning.phases(contract, **_inputs(lock))
     landed = {x.case.id: x for x in recording.exchanges}
     replies: tuple[Exchange, ...] | None = None
-    sent = list(recording.waves)
+    sent = list(recording.phases)
     while True:
         try:
             asked = next(plan) if replies is None else plan.send(replies)
@@ -57,12 +57,12 @@ def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iter
             yield Rejection("PLAN_DEPARTED", _told(found, asked))
             return
         replies = tuple(landed[case.id] for case in found.cases if case.id in landed)
-    yield from _adapted(recording.waves[: len(recording.waves) - len(sent)], lock)
+    yield from _adapted(recording.phases[: len(recording.phases) - len(sent)], lock)
     yield from _repeats(recording, sent, lock)
     yield from _ceilings(recording, lock)
 
 
-def _told(found: Wave, asked: Wave) -> str:
+def _told(found: Phase, asked: Phase) -> str:
     if found.name != asked.name or (found.serial, found.burst) != (asked.serial, asked.burst):
         return f"the wave {found.name!r} was sent where the plan asks for {asked.name!r}"
     here, there = {case.id: case for case in found.cases}, {case.id: case for case in asked.cases}
@@ -74,22 +74,22 @@ def _told(found: Wave, asked: Wave) -> str:
     return f"the requests of the wave {found.name!r} stand in another order than the plan's"
 
 
-def _adapted(waves: Sequence[Wave], lock: PlanLock) -> Iterator[Rejection]:
+def _adapted(phases: Sequence[Phase], lock: PlanLock) -> Iterator[Rejection]:
     """What replies led to stays within what the plan allows."""
-    fixed, limits = {case.id for wave in lock.waves for case in wave.cases}, lock.told["adaptive"]
-    strange = next((wave.name for wave in waves if wave.name not in limits["waves"]), "")
+    fixed, limits = {case.id for phase in lock.phases for case in phase.cases}, lock.told["adaptive"]
+    strange = next((phase.name for phase in phases if phase.name not in limits["waves"]), "")
     if strange:
-        yield Rejection("PLAN_DEPARTED", f"there is a wave {strange!r}; the plan allows {', '.join(limits['waves'])}")
-    new = sum(case.id not in fixed for wave in waves for case in wave.cases)
+        yield Rejection("PLAN_DEPARTED", f"there is a wave {strange!r}; the plan allows {', '.join(limits['phases'])}")
+    new = sum(case.id not in fixed for phase in phases for case in phase.cases)
     if new > limits["most"]:
         yield Rejection("PLAN_DEPARTED", f"{new} requests follow from replies; the plan allows {limits['most']}")
 
 
-def _repeats(recording: Recording, rest: Sequence[Wave], lock: PlanLock) -> Iterator[Rejection]:
+def _repeats(recording: Recording, rest: Sequence[Phase], lock: PlanLock) -> Iterator[Rejection]:
     """After the plan, only requests that were sent before, a bounded number of times."""
     originals = {case.id: case for case in recording.planned if not case.repeats}
     limits = lock.told["repeats"]
-    copies = [case for wave in rest for case in wave.cases]
+    copies = [case for phase in rest for case in phase.cases]
     for case in copies:
         if case.repeats not in originals or not _same(case, originals[case.repeats]):
             yield Rejection("PLAN_DEPARTED", f"{case.id} was sent, is not in the plan, and repeats nothing that is")

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from conformance import __version__
 from conformance.judge import Traffic, judge_all
-from conformance.model import Contract, Ending, RequestCase, Verdict, Wave
+from conformance.model import Contract, Ending, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
@@ -31,7 +31,7 @@ from conformance.run.result import Endpoint, Run, totals
 from conformance.send import RateLimits, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.sender import PATIENT, STEADY, UNWATCHED
 
-Plan: TypeAlias = Generator[Wave, tuple[Exchange, ...], None]
+Plan: TypeAlias = Generator[Phase, tuple[Exchange, ...], None]
 INTERRUPTED: Final = "interrupted before the end"
 CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
@@ -147,7 +147,7 @@ class _RunState:
     known: Recording | None
     account: Account
     select: Collection[str] | None = None
-    waves: list[Wave] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
     landed: dict[str, Exchange] = field(default_factory=dict)
     unsent: dict[str, str] = field(default_factory=dict)
     earlier: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
@@ -172,8 +172,8 @@ class _RunState:
                 exchanges: tuple[Exchange, ...] | None = None
                 with suppress(StopIteration):
                     while True:
-                        wave = next(self.plan) if exchanges is None else self.plan.send(exchanges)
-                        exchanges = await self._exchange(wave, sender)
+                        phase = next(self.plan) if exchanges is None else self.plan.send(exchanges)
+                        exchanges = await self._exchange(phase, sender)
                 await self._settle_doubts(sender)
                 if shrink and not self.stop:
                     await self._make_smaller(sender)
@@ -181,13 +181,13 @@ class _RunState:
     async def _settle_doubts(self, sender: Sender) -> None:
         left = self.account.attempts_left
         room = MOST_CASES if left is None else min(MOST_CASES, left)
-        while not self.stop and (waves := self._doubts(room)):
-            for wave in waves:
-                room -= len(wave.cases)
-                if len(await self._exchange(wave, sender)) < len(wave.cases):
+        while not self.stop and (phases := self._doubts(room)):
+            for phase in phases:
+                room -= len(phase.cases)
+                if len(await self._exchange(phase, sender)) < len(phase.cases):
                     return
         owed = [one for one in self._wanted() if one.incomplete and one.repeat]
-        if not self.stop and repeats(owed, self.waves, self.exchanges):
+        if not self.stop and repeats(owed, self.phases, self.exchanges):
             budget = f"the budget of {self.account.budget.requests} attempts has no room to ask again (--max-requests)"
             self.in_doubt = f"{budget}: {len(owed)} verdicts are in doubt"
 
@@ -197,13 +197,13 @@ class _RunState:
 
         search = shrinking(self.contract, self._wanted(), self.exchanges)
         with suppress(StopIteration):
-            wave = next(search)
+            phase = next(search)
             while not self.stop:
-                wave = search.send(await self._exchange(wave, sender))
+                phase = search.send(await self._exchange(phase, sender))
         self.unsent = {case: why for case, why in self.unsent.items() if case not in self._shrunk}
 
-    def _doubts(self, room: int) -> tuple[Wave, ...]:
-        return repeats(self._wanted(), self.waves, self.exchanges, room)
+    def _doubts(self, room: int) -> tuple[Phase, ...]:
+        return repeats(self._wanted(), self.phases, self.exchanges, room)
 
     def _wanted(self) -> Iterator[Verdict]:
         return (one for one in self.verdicts() if self.select is None or one.requirement.id in self.select)
@@ -216,18 +216,18 @@ class _RunState:
             self.judged = now, judge_all(self.contract, traffic)
         return self.judged[1]
 
-    async def _exchange(self, wave: Wave, sender: Sender) -> tuple[Exchange, ...]:
+    async def _exchange(self, phase: Phase, sender: Sender) -> tuple[Exchange, ...]:
         """Send what is not known of a wave. The very first case goes ahead, with what little else its wave has."""
-        self._take(wave)
-        cases = [case for case in wave.cases if case.id not in self.landed]
+        self._take(phase)
+        cases = [case for case in phase.cases if case.id not in self.landed]
         try:
-            if not self.landed and not self.stop and (probe := first(wave)) is not None:
+            if not self.landed and not self.stop and (probe := first(phase)) is not None:
                 ahead = cases if len(cases) <= AHEAD else [probe]
                 await self._probe(probe, ahead, sender)
                 cases = [case for case in cases if case not in ahead]
             if cases and not self.stop:
-                burst = sum(case.id not in self.landed for case in wave.cases[: wave.burst])
-                await sender.send(replace(wave, cases=tuple(cases), burst=burst))
+                burst = sum(case.id not in self.landed for case in phase.cases[: phase.burst])
+                await sender.send(replace(phase, cases=tuple(cases), burst=burst))
         except asyncio.CancelledError:
             self.stop = INTERRUPTED
             if (task := asyncio.current_task()) is not None:
@@ -236,25 +236,27 @@ class _RunState:
         for case in cases:
             if case.id not in self.landed:
                 self.unsent.setdefault(case.id, self.stop)
-        return tuple(self.landed[case.id] for case in wave.cases if case.id in self.landed)
+        return tuple(self.landed[case.id] for case in phase.cases if case.id in self.landed)
 
     async def _probe(self, probe: RequestCase, ahead: Sequence[RequestCase], sender: Sender) -> None:
         """Send the first cases. A reply that is no API's is kept, but not judged: it speaks of the way there."""
-        sent = {x.case.id: x for x in await sender.send(Wave("first", tuple(ahead)))}
+        sent = {x.case.id: x for x in await sender.send(Phase("first", tuple(ahead)))}
         if probe.id in sent and (reason := obstacle(sent[probe.id], self.target)):
             self.stop = reason
             for name in sent:
                 self.unsent[name] = reason
                 del self.landed[name]
 
-    def _take(self, wave: Wave) -> None:
-        twice = [name for name, times in Counter(case.id for case in (*self.planned, *wave.cases)).items() if times > 1]
+    def _take(self, phase: Phase) -> None:
+        twice = [
+            name for name, times in Counter(case.id for case in (*self.planned, *phase.cases)).items() if times > 1
+        ]
         if twice:
             raise ValueError(f"the plan has two cases with the id {twice[0]}")
-        self.waves.append(wave)
-        if self.recorder is not None and (self.known is None or wave not in self.known.waves):
-            self.recorder.planned(wave)
-        self.watcher.planned(wave)
+        self.phases.append(phase)
+        if self.recorder is not None and (self.known is None or phase not in self.known.phases):
+            self.recorder.planned(phase)
+        self.watcher.planned(phase)
 
     def _recall(self) -> None:
         """Take over what an interrupted run has recorded; what was in flight goes out again, as a further attempt."""
@@ -299,7 +301,7 @@ class _RunState:
 
     @property
     def planned(self) -> tuple[RequestCase, ...]:
-        return tuple(case for wave in self.waves for case in wave.cases)
+        return tuple(case for phase in self.phases for case in phase.cases)
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.model import BROKEN, Contract, Outcome, RequestCase, Requirement, Validity, Verdict, Wave
+from conformance.model import BROKEN, Contract, Outcome, Phase, RequestCase, Requirement, Validity, Verdict
 from conformance.model.exchange import Exchange
 from conformance.plan.context import PlanContext, identity
 from conformance.run.reproducer import SHRINK, SIMPLEST, blamed, controls, fits, probed, shows, shrinkable, slow
@@ -60,7 +60,7 @@ class Search:
 
 def shrinking(
     contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequence[Exchange]
-) -> Generator[Wave, tuple[Exchange, ...], None]:
+) -> Generator[Phase, tuple[Exchange, ...], None]:
     """Waves of smaller requests. What the run has sent already is not sent again, and failures share what they ask."""
     waiting = _searches(contract, verdicts, exchanges)
     answered: dict[str, list[Exchange]] = defaultdict(list)
@@ -78,7 +78,7 @@ def shrinking(
         if not cases:
             return
         left -= len(cases)
-        back = {x.case.id: x for x in (yield Wave(SHRINK, tuple(cases)))}
+        back = {x.case.id: x for x in (yield Phase(SHRINK, tuple(cases)))}
         if not back:  # nothing more is sent: the budget is spent, or the target is gone
             return
         sent = {case.id for case in cases}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.model import Contract, Credential, Ending, RequestCase, Wave
+from conformance.model import Contract, Credential, Ending, Phase, RequestCase
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference.core import Reference, respond
 from conformance.reference.messages import Request, Response
@@ -31,13 +31,13 @@ def exchange(provider: Reference, case: RequestCase) -> Exchange:
     return _asked(provider, case, request(provider.contract, case, provider.key))
 
 
-def play(provider: Reference, waves: Iterable[Wave]) -> Iterator[Exchange]:
+def play(provider: Reference, phases: Iterable[Phase]) -> Iterator[Exchange]:
     """All cases of all waves in order; the cases of a burst are under way together."""
-    for wave in waves:
-        asked = [request(provider.contract, case, provider.key) for case in wave.cases]
-        provider.memory.in_flight[:] = asked[: wave.burst]
-        for place, (case, one) in enumerate(zip(wave.cases, asked, strict=True)):
-            if place == wave.burst:
+    for phase in phases:
+        asked = [request(provider.contract, case, provider.key) for case in phase.cases]
+        provider.memory.in_flight[:] = asked[: phase.burst]
+        for place, (case, one) in enumerate(zip(phase.cases, asked, strict=True)):
+            if place == phase.burst:
                 provider.memory.in_flight.clear()
             yield _asked(provider, case, one)
         provider.memory.in_flight.clear()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from conformance.judge import Traffic, judge_all
 from conformance.judge.finding_cache import Recall
-from conformance.model import BROKEN, RequestCase, Verdict, Wave
+from conformance.model import BROKEN, Phase, RequestCase, Verdict
 from conformance.model.exchange import Exchange
 from conformance.reference.core import Reference
 from conformance.run.confirm import MOST_CASES, repeats
@@ -35,7 +35,7 @@ class InProcessRun:
 
 def run_in_process(
     provider: Reference,
-    plan: Generator[Wave, tuple[Exchange, ...], None],
+    plan: Generator[Phase, tuple[Exchange, ...], None],
     known: Mapping[str, Exchange] | None = None,
     recall: Recall | None = None,
     attempts: int | None = None,
@@ -47,12 +47,12 @@ def run_in_process(
     """
     recall = recall or Recall()
     known = known or {}
-    waves: list[Wave] = []
+    phases: list[Phase] = []
     exchanges: list[Exchange] = []
 
-    def send(wave: Wave) -> tuple[Exchange, ...]:
-        waves.append(wave)
-        found = tuple(known[x.case.id] if known.get(x.case.id) == x else x for x in play(provider, [wave]))
+    def send(phase: Phase) -> tuple[Exchange, ...]:
+        phases.append(phase)
+        found = tuple(known[x.case.id] if known.get(x.case.id) == x else x for x in play(provider, [phase]))
         exchanges.extend(found)
         return found
 
@@ -64,11 +64,11 @@ def run_in_process(
         pass
     room = MOST_CASES if attempts is None else min(MOST_CASES, attempts - len(exchanges))
     while True:
-        planned = tuple(case for wave in waves for case in wave.cases)
+        planned = tuple(case for phase in phases for case in phase.cases)
         verdicts = judge_all(provider.contract, Traffic(exchanges, planned, recall))
-        again = repeats(verdicts, waves, exchanges, room)
+        again = repeats(verdicts, phases, exchanges, room)
         if not again:
             return InProcessRun(planned, tuple(exchanges), verdicts)
-        for wave in again:
-            room -= len(wave.cases)
-            send(wave)
+        for phase in again:
+            room -= len(phase.cases)
+            send(phase)

@@ -57,7 +57,7 @@ class Baseline:
     def run(self, **planted: Any) -> tuple[Reference, InProcessRun]:
         """A rehearsal against the reference with these faults or oddities."""
         provider = altered_reference(self.contract, KEY, now=_noon, **planted)
-        plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).waves()
+        plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).phases()
         return provider, run_in_process(provider, plan, self.known, Recall(self.recall), usual(self.profile).requests)
 
 

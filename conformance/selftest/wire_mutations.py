@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from conformance.judge import Traffic, judge_all
-from conformance.model import BROKEN, Ending, Verdict, Wave
+from conformance.model import BROKEN, Ending, Phase, Verdict
 from conformance.model.exchange import Document, Exchange, Piece
 from conformance.run.confirm import repeats
 from conformance.selftest.json_mutations import CHANGES, Path, changed, differs, general, walk
@@ -92,16 +92,16 @@ def notice(where: Baseline, mutator: Mutator) -> tuple[frozenset[str], bool]:
     exchanges = [mutator.apply(x) for x in where.plain.exchanges]
     touched = any(a is not b for a, b in zip(exchanges, where.plain.exchanges, strict=True))
     original = {x.case.id: x for x in exchanges}
-    waves = [Wave("recorded", where.plain.planned)]
+    phases = [Phase("recorded", where.plain.planned)]
     verdicts: tuple[Verdict, ...] = ()
     for _ in range(3):
-        planned = tuple(case for wave in waves for case in wave.cases)
+        planned = tuple(case for phase in phases for case in phase.cases)
         verdicts = judge_all(where.contract, Traffic(exchanges, planned))
-        again = repeats(verdicts, waves, exchanges)
+        again = repeats(verdicts, phases, exchanges)
         if not again:
             break
-        waves += again
-        exchanges += [Exchange(case, original[case.repeats].attempts) for wave in again for case in wave.cases]
+        phases += again
+        exchanges += [Exchange(case, original[case.repeats].attempts) for phase in again for case in phase.cases]
     new = [one for one in verdicts if one.outcome in BROKEN and one.requirement.id not in where.plain.broken]
     return frozenset(one.requirement.check for one in new), touched
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from anyio.lowlevel import checkpoint
 
-from conformance.model import Ending, RequestCase, Validity, Wave
+from conformance.model import Ending, Phase, RequestCase, Validity
 from conformance.model.budget import Account, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.redaction import Redaction
@@ -42,7 +42,7 @@ class Watcher:
     started: Callable[[RequestCase], object] = _nobody
     attempted: Callable[[RequestCase, Attempt, bool], object] = _nobody
     finished: Callable[[Exchange], object] = _nobody
-    planned: Callable[[Wave], object] = _nobody
+    planned: Callable[[Phase], object] = _nobody
 
 
 PATIENT: Final = TimeoutPolicy()
@@ -91,11 +91,11 @@ class Sender:
     ) -> None:
         await self._wire.aclose()
 
-    async def send(self, wave: Wave) -> tuple[Exchange, ...]:
+    async def send(self, phase: Phase) -> tuple[Exchange, ...]:
         """The exchanges of a wave in its order; a case that the budget left out is missing and stands in `unsent`."""
-        lanes = min(1 if wave.serial else self._pace.concurrency, len(wave.cases))
-        numbered = list(enumerate(wave.cases))
-        at_once, waiting = numbered[: wave.burst], iter(numbered[wave.burst :])
+        lanes = min(1 if phase.serial else self._pace.concurrency, len(phase.cases))
+        numbered = list(enumerate(phase.cases))
+        at_once, waiting = numbered[: phase.burst], iter(numbered[phase.burst :])
         made: dict[int, Exchange] = {}
         if at_once:
             await _wait(self._requests.take(len(at_once)))
