@@ -24,11 +24,11 @@ from pytest_html.basereport import BaseReport  # type: ignore[import-untyped]
 from conformance.config.settings import Settings, SettingsError
 from conformance.model import Contract, Layer, Level, Requirement, Source
 from conformance.model.exchange import Exchange
+from conformance.model.exit_codes import ExitCode
 from conformance.pytest_plugin import options as plugin_options
 from conformance.pytest_plugin.options import arguments as arguments
-from conformance.report import index, outputs, results, terminal
+from conformance.report import index, outputs, results, tally, terminal
 from conformance.report import pytest_html as dressing
-from conformance.report import tally as standing
 from conformance.report.text import visible
 from conformance.run import launch
 
@@ -64,7 +64,7 @@ class Session:
 
     def tell(self, row: Mapping[str, Any]) -> tuple[str, str]:
         """How a requirement is shown, and the words for it."""
-        shown = standing.shown_as(row, strict=self.results["strict"])
+        shown = tally.shown_as(row, strict=self.results["strict"])
         if shown == "skipped":
             return shown, visible(f"{row['outcome'].replace('_', ' ')}: {row['reason']}")
         return shown, terminal.block(row, self.results) if shown != "passed" else ""
@@ -134,7 +134,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if hasattr(config, "workerinput"):
             raise SettingsError("a run is one conversation; leave out -n")
     except SettingsError as error:
-        pytest.exit(str(error), returncode=standing.MISUSED)
+        pytest.exit(str(error), returncode=ExitCode.USAGE_ERROR)
     rows = tuple(row for row in contract.requirements if row.id in kept)
     config.stash[SESSION] = Session(rows, (asked, contract))
     config.pluginmanager.register(Interruption(config))
@@ -191,14 +191,16 @@ def _make_run(config: pytest.Config, ours: Session, asked: Settings, contract: C
         ours.run, ours.results, ours.exchanges = run, found, run.exchanges
     except SettingsError as error:
         _without_page(config)
-        pytest.exit(str(error), returncode=standing.MISUSED)
+        pytest.exit(str(error), returncode=ExitCode.USAGE_ERROR)
     except OSError as error:
         _without_page(config)
-        pytest.exit(f"{error.filename or 'a file'} cannot be written: {error.strerror}", returncode=standing.MISUSED)
+        pytest.exit(
+            f"{error.filename or 'a file'} cannot be written: {error.strerror}", returncode=ExitCode.USAGE_ERROR
+        )
     except Exception as error:  # noqa: BLE001 - whatever it is, it is ours
         _without_page(config)
         traceback.print_exc()
-        pytest.exit(f"a fault of this suite, please report it: {error}", returncode=standing.SUITE_FAULT)
+        pytest.exit(f"a fault of this suite, please report it: {error}", returncode=ExitCode.SUITE_FAULT)
 
 
 def _pages(config: pytest.Config) -> list[Any]:
@@ -256,7 +258,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         return
     if not ours.results:
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
-        session.exitstatus = standing.INCOMPLETE if ours.interrupted else standing.MISUSED if nothing else exitstatus
+        session.exitstatus = (
+            ExitCode.INCOMPLETE if ours.interrupted else ExitCode.USAGE_ERROR if nothing else exitstatus
+        )
         return
     session.exitstatus = _status(ours, exitstatus, foreign=not all(map(_row_id, session.items)))
     if ours.run is not None:
@@ -265,11 +269,11 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _status(ours: Session, exitstatus: int, *, foreign: bool) -> int:
     code: int = ours.results["exit_code"]
-    if exitstatus == pytest.ExitCode.INTERNAL_ERROR and code != standing.BROKEN:
-        return standing.SUITE_FAULT
-    if exitstatus == pytest.ExitCode.INTERRUPTED and code == standing.CONFORMANT:
-        return standing.INCOMPLETE
-    return exitstatus if foreign and code == standing.CONFORMANT else code
+    if exitstatus == pytest.ExitCode.INTERNAL_ERROR and code != ExitCode.BROKEN:
+        return ExitCode.SUITE_FAULT
+    if exitstatus == pytest.ExitCode.INTERRUPTED and code == ExitCode.CONFORMANT:
+        return ExitCode.INCOMPLETE
+    return exitstatus if foreign and code == ExitCode.CONFORMANT else code
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from conformance.model.exit_codes import ExitCode
 from conformance.report.tally import Row, broken, gates, urgency
 from conformance.report.text import visible
 
@@ -61,9 +62,9 @@ class Difference:
     def of(self, kind: str) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
 
-    def exit_code(self, *, strict: bool = False) -> int:
-        """1 for a new failure of a MUST, with `strict` of a SHOULD too; 0 otherwise."""
-        return int(any(change.gates(strict=strict) for change in self.changes))
+    def exit_code(self, *, strict: bool = False) -> ExitCode:
+        """BROKEN for a new failure of a MUST, with `strict` of a SHOULD too; CONFORMANT otherwise."""
+        return ExitCode.BROKEN if any(change.gates(strict=strict) for change in self.changes) else ExitCode.CONFORMANT
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:

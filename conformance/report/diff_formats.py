@@ -132,7 +132,7 @@ def as_json(found: Difference, *, strict: bool = False) -> str:
     """The same for machines."""
     told = {
         "schema": SCHEMA,
-        "exit_code": found.exit_code(strict=strict),
+        "exit_code": int(found.exit_code(strict=strict)),
         "strict": strict,
         "before": _side(found.before),
         "after": _side(found.after),

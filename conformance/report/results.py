@@ -72,7 +72,7 @@ def document(
         "duration_s": round(run.duration_s, 3),
         "strict": strict,
         "verdict": VERDICTS[code],
-        "exit_code": code,
+        "exit_code": int(code),
         "incomplete": list(run.incomplete),
         "waiver_faults": faults,
         "mutation_score": mutation_score(contract.provider, run.profile),

@@ -9,16 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from conformance.model.exit_codes import ExitCode
+
 Row: TypeAlias = Mapping[str, Any]
 """One entry of `requirements` in results.json."""
 
-CONFORMANT: Final = 0
-BROKEN: Final = 1
-MISUSED: Final = 2
-INCOMPLETE: Final = 3
-SUITE_FAULT: Final = 4
-
-VERDICTS: Final = {CONFORMANT: "conformant", BROKEN: "broken", INCOMPLETE: "incomplete", SUITE_FAULT: "suite_fault"}
+VERDICTS: Final = {
+    ExitCode.CONFORMANT: "conformant",
+    ExitCode.BROKEN: "broken",
+    ExitCode.INCOMPLETE: "incomplete",
+    ExitCode.SUITE_FAULT: "suite_fault",
+}
 OUTCOMES: Final = ("fail", "flaky", "warn", "error", "inconclusive", "not_run", "pass", "not_applicable")
 """All outcomes, the most urgent first: the order of every table and legend."""
 
@@ -88,16 +89,17 @@ def accepted(row: Row) -> str:
 
 def exit_code(
     rows: Sequence[Row], reasons: Sequence[str] = (), *, strict: bool = False, waiver_faults: Sequence[str] = ()
-) -> int:
+) -> ExitCode:
     """The process's answer. A broken MUST is certain whatever else went wrong, so it outranks all others.
 
     So is a waiver that no longer fits: who accepted a failure must look at it again.
     """
     if waiver_faults or any(gates(row, strict=strict) for row in rows):
-        return BROKEN
+        return ExitCode.BROKEN
     if any(row["outcome"] == "error" and scored(row) for row in rows):
-        return SUITE_FAULT
-    return INCOMPLETE if reasons or any(row.get("incomplete") for row in rows) else CONFORMANT
+        return ExitCode.SUITE_FAULT
+    settled = not reasons and not any(row.get("incomplete") for row in rows)
+    return ExitCode.CONFORMANT if settled else ExitCode.INCOMPLETE
 
 
 def count(rows: Iterable[Row]) -> dict[str, int]:
