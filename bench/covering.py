@@ -9,6 +9,7 @@ import json
 
 from conformance import plan as planning
 from conformance.contract import load, providers
+from conformance.judge.catalogue import load as checks
 from conformance.model.budget import PROFILES
 from conformance.plan import covering_array as covering
 from conformance.plan import covering_rows as arrays
@@ -20,7 +21,7 @@ def asked_for(provider, profile):
     usual = arrays.array
     arrays.array = lambda *one: asked.append(one) or usual(*one)
     try:
-        planning.plan(load(provider), model="m", profile=profile, drawn=())
+        planning.plan(load(provider), checks(), planning.PlanOptions(model="m", profile=profile, drawn=()))
     finally:
         arrays.array = usual
     return dict.fromkeys(asked)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from conformance import plan as planning
 from conformance.contract import load, providers
+from conformance.judge.catalogue import load as checks
 from conformance.model.budget import usual
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
@@ -23,7 +24,7 @@ MODEL = "reference"
 def figures(profile: str, provider: str) -> str:
     contract = load(provider)
     begun = time.process_time()
-    plan = planning.plan(contract, model=MODEL, profile=profile, has_key=True)
+    plan = planning.plan(contract, checks(), planning.PlanOptions(model=MODEL, profile=profile, has_key=True))
     took = time.process_time() - begun
     strengths = (2, 3) if profile == "full" else (2,)
     met = [(strength, plan.coverage(strength)) for strength in strengths]
@@ -38,10 +39,11 @@ def figures(profile: str, provider: str) -> str:
 def survivors(profile: str, provider: str) -> Iterator[tuple[str, bool]]:
     """Each fault that applies to the contract, and whether its primary check noticed it."""
     contract = load(provider)
-    drawn = planning.draw(planning.setting(contract, MODEL, profile))
+    drawn = planning.draw(planning.plan_context(contract, checks(), planning.PlanOptions(model=MODEL, profile=profile)))
+    options = planning.PlanOptions(model=MODEL, profile=profile, has_key=True, drawn=drawn)
     for name, fault in FAULTS.items():
         if fault.applies(contract):
-            plan = planning.phases(contract, model=MODEL, profile=profile, has_key=True, drawn=drawn)
+            plan = planning.phases(contract, checks(), options)
             bent = altered_reference(contract, key="key", faults=(fault,))
             yield name, fault.check in run_in_process(bent, plan, attempts=usual(profile).requests).checks
 

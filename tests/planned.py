@@ -6,6 +6,7 @@ from functools import cache
 
 from conformance import plan as planning
 from conformance.contract import load, providers
+from conformance.judge.catalogue import load as checks
 from conformance.judge.fixtures import choice, completion, error, plain, stream
 from conformance.model import Validity
 from conformance.model.exchange import Exchange
@@ -19,15 +20,31 @@ def contract(provider):
     return load(provider)
 
 
+def options(**given):
+    return planning.PlanOptions(**{"model": "m", **given})
+
+
+def context(provider, profile="gate", **given):
+    return planning.plan_context(contract(provider), checks(), options(profile=profile, **given))
+
+
 @cache
 def drawn(provider, profile, seed=0):
-    return planning.draw(planning.setting(contract(provider), "m", profile, seed))
+    return planning.draw(context(provider, profile, seed=seed))
 
 
 @cache
 def plan(provider, profile="gate", **more):
     bodies = drawn(provider, profile, more.get("seed", 0))
-    return planning.plan(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)
+    return planned(contract(provider), profile=profile, has_key=True, drawn=bodies, **more)
+
+
+def coverage(provider, exchanges):
+    return planning.coverage(contract(provider), checks(), options(), exchanges)
+
+
+def planned(contract, **given):
+    return planning.plan(contract, checks(), options(**given))
 
 
 def obedient(case):
@@ -52,7 +69,8 @@ def refusing(turned_down):
 def planner(provider, answer=obedient, profile="gate", *, hears=bool, **more):
     """The waves that a target with these answers is sent; `hears`: which exchanges come back."""
     bodies = drawn(provider, profile)
-    found = planning.phases(contract(provider), model="m", profile=profile, has_key=True, drawn=bodies, **more)
+    given = options(profile=profile, has_key=True, drawn=bodies, **more)
+    found = planning.phases(contract(provider), checks(), given)
     phases = [next(found)]
     while True:
         replies = tuple(Exchange(case, answer(case).attempts) for case in phases[-1].cases)

@@ -13,6 +13,7 @@ import test_traffic
 from conformance import plan as planning
 from conformance.config.settings import settings
 from conformance.contract import load, providers
+from conformance.judge.catalogue import load as checks
 from conformance.run.launch import launch
 from conformance.selftest.mutation_testing import baseline
 
@@ -38,7 +39,8 @@ def rows(verdicts):
 
 @pytest.mark.parametrize(("provider", "profile", "seed"), PLANS)
 def test_a_plan_has_the_same_requests(provider, profile, seed):
-    plan = planning.plan(load(provider), model="m", profile=profile, seed=seed, has_key=True)
+    options = planning.PlanOptions(model="m", profile=profile, seed=seed, has_key=True)
+    plan = planning.plan(load(provider), checks(), options)
     phases = {
         f"{place} {phase.name}": " ".join(case.id for case in phase.cases) for place, phase in enumerate(plan.phases)
     }

@@ -5,9 +5,8 @@ from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
-from planned import PROVIDERS, bodies, contract, plan
+from planned import PROVIDERS, bodies, checks, contract, plan, planned
 
-from conformance import plan as planning
 from conformance.contract.bounds import top
 from conformance.contract.validity import complaints, validity
 from conformance.judge.fixtures import contract as small
@@ -167,19 +166,19 @@ class TestEdges:
     LIMIT = Limit("temperature", 0, 2, Edge.CLOSED, Edge.UNSPECIFIED)
 
     def test_a_closed_end_and_a_step_inside_of_each_are_values(self):
-        context = PlanContext(contract("openai"), "m")
+        context = PlanContext(contract("openai"), checks(), "m")
         assert [one.value for one in ends(context, self.LIMIT)] == [0, 0.01, 1.99]
 
     def test_an_end_left_open_is_observed_and_neither_accepted_nor_refused(self):
         assert [one.value for one in open_ends(self.LIMIT)] == [2]
-        assert list(beyond(PlanContext(contract("openai"), "m"), self.LIMIT, "maximum")) == [2.01, 1002]
+        assert list(beyond(PlanContext(contract("openai"), checks(), "m"), self.LIMIT, "maximum")) == [2.01, 1002]
 
     def test_a_strict_end_is_outside_itself(self):
-        context, strict = PlanContext(contract("openai"), "m"), Limit("top_p", 0, 1, Edge.OPEN, Edge.OPEN)
+        context, strict = PlanContext(contract("openai"), checks(), "m"), Limit("top_p", 0, 1, Edge.OPEN, Edge.OPEN)
         assert list(beyond(context, strict, "minimum"))[:2] == [0, -0.01]
 
     def test_the_count_of_a_list_and_the_values_of_a_map_have_edges(self):
-        context = PlanContext(contract("openai"), "m")
+        context = PlanContext(contract("openai"), checks(), "m")
         lists = [one.value for one in ends(context, Limit("stop[]", 1, 4))]
         assert [len(one) for one in lists] == [1, 2, 4, 3]
         assert next(ends(context, Limit("logit_bias.*", -100, 100))).value == {"0": -100}
@@ -232,7 +231,7 @@ class TestValues:
         request = {**known.request, "properties": {**known.request["properties"], "mood": shape}}
         more = {**known.parameters, "mood": Parameter("mood", shape, False, False, MISSING, Source("#"))}
         wider = replace(known, request=request, parameters=more)
-        found = planning.plan(wider, model="m", profile="full")
+        found = planned(wider, profile="full")
         moods = Counter(body.get("mood") for body in bodies(found.cases))
         assert moods["calm"] >= 10
         assert found.drawn_parameters["mood"] >= 10
@@ -246,7 +245,7 @@ class TestArrays:
     }.items())  # fmt: skip
 
     def context(self, *rules):
-        return PlanContext(replace(contract("openai"), combinations=rules), "m")
+        return PlanContext(replace(contract("openai"), combinations=rules), checks(), "m")
 
     @pytest.mark.parametrize("strength", [2, 3])
     def test_every_combination_of_levels_occurs_in_some_row(self, strength):

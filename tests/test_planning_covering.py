@@ -1,9 +1,8 @@
 """The covering arrays that are kept are those that would be made, and all that plans rest on."""
 
 import pytest
-from planned import PROVIDERS, contract
+from planned import PROVIDERS, contract, planned
 
-from conformance import plan as planning
 from conformance.model.budget import PROFILES
 from conformance.plan import covering_array as covering
 from conformance.plan import covering_rows as arrays
@@ -17,7 +16,7 @@ def asked_for(monkeypatch):
         asked = []
         usual = covering.array
         monkeypatch.setattr(arrays, "array", lambda *one: asked.append(one) or usual(*one))
-        planning.plan(contract(provider), model="m", profile=profile, drawn=())
+        planned(contract(provider), profile=profile, drawn=())
         return list(dict.fromkeys(asked))
 
     return listen

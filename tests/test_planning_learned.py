@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planned import PROVIDERS, TEXT, contract, obedient, plan, planner
+from planned import PROVIDERS, TEXT, checks, contract, obedient, plan, planner
 
 from conformance.judge.fixtures import choice, completion, error, logprobs, plain, stream, usage
 from conformance.model import Membership, RequestCase, Requirement, Validity
@@ -171,7 +171,7 @@ class TestBans:
 
 class TestSharing:
     def case(self, body, *groups):
-        return PlanContext(contract("openai"), "m").case("relation", body, *groups)
+        return PlanContext(contract("openai"), checks(), "m").case("relation", body, *groups)
 
     def test_bundles_that_want_the_same_request_share_it(self):
         one, other = (Membership(kind, "k", "without") for kind in ("echo", "logprobs"))
@@ -204,10 +204,10 @@ class TestSelection:
     def bundle(self, number, rank=3, *rows, tokens=1):
         body = {"model": "m", "prompt": f"p{number}", "max_tokens": tokens}
         groups = [Membership("accept", f"{row} x", "probe") for row in rows]
-        return CaseGroup("values", rank, (PlanContext(self.CONTRACT, "m").case("value", body, *groups),))
+        return CaseGroup("values", rank, (PlanContext(self.CONTRACT, checks(), "m").case("value", body, *groups),))
 
     def chosen(self, bundles, budget, wanted=()):
-        return choose(bundles, RemainingBudget(budget), RequirementCoverage(self.CONTRACT), (), wanted, {})
+        return choose(bundles, RemainingBudget(budget), RequirementCoverage(self.CONTRACT, checks()), (), wanted, {})
 
     def test_what_must_be_shown_goes_before_what_is_dear(self):
         dear, needed = self.bundle(1, 1), self.bundle(2, 9, "request.n.accepts")
@@ -233,11 +233,16 @@ class TestSelection:
     def test_what_follows_is_paid_for_together_with_what_it_rests_on(self):
         later = self.bundle(2)
         first = CaseGroup("values", 1, self.bundle(1).cases, then=CaseGroup("learned", 1, later.cases))
-        assert Choice(RemainingBudget(Budget()), RequirementCoverage(self.CONTRACT), {}).price(first) == (2, Cost(2, 2))
+        assert Choice(RemainingBudget(Budget()), RequirementCoverage(self.CONTRACT, checks()), {}).price(first) == (
+            2,
+            Cost(2, 2),
+        )
         assert self.chosen([first], Budget(requests=1)) == []
 
     def test_a_request_that_must_be_refused_costs_no_tokens(self):
-        case = PlanContext(self.CONTRACT, "m").case("invalid", {"model": "m", "prompt": "p", "n": 0, "max_tokens": 90})
+        case = PlanContext(self.CONTRACT, checks(), "m").case(
+            "invalid", {"model": "m", "prompt": "p", "n": 0, "max_tokens": 90}
+        )
         assert cost(case, {}) == Cost(0, 0)
 
     @pytest.mark.parametrize("provider", PROVIDERS)
@@ -246,7 +251,7 @@ class TestSelection:
         from conformance.judge.verdicts import serves
 
         found = plan(provider)
-        serving = RequirementCoverage(found.contract)
+        serving = RequirementCoverage(found.contract, checks())
         rows = [row for row in found.contract.requirements if load()[row.check].scope is not Scope.GROUP]
         for case in found.cases[::9]:
             told = {row.id for row in rows if serves(row, case, CheckContext(found.contract, row.params))}

@@ -1,9 +1,9 @@
 """What a plan remembers changes nothing but the time that it takes."""
 
 import pytest
-from planned import PROVIDERS, answered, contract, drawn, obedient, refusing
+from planned import PROVIDERS, answered, checks, contract, drawn, obedient, refusing
+from planned import context as planned_context
 
-from conformance import plan as planning
 from conformance.plan.case_group import ORDER, CaseGroup
 from conformance.plan.context import PlanContext
 from conformance.plan.learned_target import LearnedTarget
@@ -20,8 +20,8 @@ class Forgetful(Remembered):
 
 
 def planner(provider, answer, remembered, profile="gate"):
-    context = planning.setting(contract(provider), "m", profile, has_key=True)
-    plan = Planner(context, drawn(provider, profile), remembered=remembered).phases()
+    where = planned_context(provider, profile, has_key=True)
+    plan = Planner(where, drawn(provider, profile), remembered=remembered).phases()
     phases = [next(plan)]
     while True:
         try:
@@ -46,7 +46,7 @@ def test_plans_that_share_what_they_remember_equal_plans_that_do_not(provider):
 
 
 def context(known):
-    return PlanContext(contract("openai"), "m", known=known)
+    return PlanContext(contract("openai"), checks(), "m", known=known)
 
 
 class Part:
@@ -115,7 +115,7 @@ def test_looks_behave_like_what_is_looked_at():
 
 @pytest.mark.parametrize("profile", ["gate", "full"])
 def test_what_is_planned_for_one_wave_only_is(profile):
-    where = planning.setting(contract("novita"), "m", profile)
+    where = planned_context("novita", profile)
     for part, phase in ONLY.items():
         assert part in PARTS
         assert {bundle.phase for bundle in part(where)} == {phase}

@@ -7,11 +7,10 @@ import sys
 import unicodedata
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import find
-from planned import PROVIDERS, contract, drawn, plan
+from planned import PROVIDERS, context, contract, drawn, plan, planned
 
 from conformance import plan as planning
 from conformance.contract.validity import validity
@@ -69,8 +68,8 @@ class TestDrawnBodies:
 
 class TestDeterminism:
     def test_the_same_seed_draws_the_same(self):
-        known = planning.setting(contract("nebius"), "m", "full", 3)
-        assert planning.draw(known) == planning.draw(planning.setting(contract("nebius"), "m", "full", 3))
+        one, other = (planning.draw(context("nebius", "full", seed=3)) for _ in range(2))
+        assert one == other
 
     def test_another_seed_draws_other_bodies(self):
         one, other = ({dumps(body) for body in drawn("nebius", "full", seed)} for seed in (0, 1))
@@ -79,10 +78,10 @@ class TestDeterminism:
     def test_what_else_is_loaded_and_where_changes_nothing_and_nothing_is_left_behind(self, tmp_path):
         (tmp_path / "mine.py").write_text("NUMBERS = [31337, 0.271828]\nWORD = 'a word of the user'\n")
         script = (
-            "import json, mine; from conformance import plan as planning; from conformance.contract.loader import load;"
-            "print(json.dumps(planning.draw(planning.setting(load('nebius'), 'm', 'full'))))"
+            "import json, mine; from planned import context; from conformance import plan as planning;"
+            "print(json.dumps(planning.draw(context('nebius', 'full'))))"
         )
-        paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+        paths = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
         environment = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         done = subprocess.run(
             [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
@@ -126,13 +125,13 @@ class TestDoubt:
     @pytest.mark.parametrize("prompt", ["", "\ud800", "a\x00b", "x" * 5000, [99_999_999], [[5, -1]]])
     def test_odd_text_makes_a_request_unspecified(self, prompt):
         bodies = ({"model": "m", "prompt": prompt, "max_tokens": 1},)
-        found = planning.plan(contract("openai"), model="m", profile="full", drawn=bodies).cases
+        found = planned(contract("openai"), profile="full", drawn=bodies).cases
         (case,) = [case for case in found if case.origin == "sample"]
         assert case.validity is Validity.UNSPECIFIED
 
     @pytest.mark.parametrize("prompt", ["Guten Tag", "\U0001f680", ["a", "b"], [100, 200]])
     def test_other_text_does_not(self, prompt):
         bodies = ({"model": "m", "prompt": prompt, "max_tokens": 1},)
-        found = planning.plan(contract("openai"), model="m", profile="full", drawn=bodies).cases
+        found = planned(contract("openai"), profile="full", drawn=bodies).cases
         (case,) = [case for case in found if case.origin == "sample"]
         assert case.validity is Validity.VALID

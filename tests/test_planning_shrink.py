@@ -1,7 +1,7 @@
 """Failing requests are made smaller, within their budget, and only as long as the failure still shows."""
 
 import pytest
-from planned import contract
+from planned import checks, contract
 
 from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import choice, completion, error, plain
@@ -20,7 +20,7 @@ ID = "usage.total"
 
 
 def case(body, *groups, origin="row", context=CONTRACT):
-    return PlanContext(context, "m").case(origin, body, *groups)
+    return PlanContext(context, checks(), "m").case(origin, body, *groups)
 
 
 def miscounts(when):

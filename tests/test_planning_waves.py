@@ -8,7 +8,23 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from planned import PROVIDERS, TEXT, answered, bodies, cases, contract, drawn, obedient, plan, planner, refusing
+from planned import (
+    PROVIDERS,
+    TEXT,
+    answered,
+    bodies,
+    cases,
+    checks,
+    context,
+    contract,
+    drawn,
+    obedient,
+    plan,
+    planned,
+    planner,
+    refusing,
+)
+from planned import coverage as sent_share
 
 from conformance import plan as planning
 from conformance.judge.fixtures import error
@@ -90,8 +106,8 @@ class TestReach:
 
     def test_coverage_counts_what_was_answered_only(self):
         found = answered(planner("openai"))
-        whole = planning.coverage(contract("openai"), found, model="m")
-        half = planning.coverage(contract("openai"), found[::2], model="m")
+        whole = sent_share("openai", found)
+        half = sent_share("openai", found[::2])
         assert whole.share == 1
         assert half.met < whole.met
 
@@ -104,7 +120,7 @@ class TestReach:
 class TestSameness:
     @pytest.mark.parametrize("profile", PROFILES)
     def test_the_same_seed_gives_the_same_plan(self, profile):
-        one, other = (planning.plan(contract("novita"), model="m", profile=profile, seed=5) for _ in range(2))
+        one, other = (planned(contract("novita"), profile=profile, seed=5) for _ in range(2))
         assert one.sha256 == other.sha256
         assert [case.id for case in one.cases] == [case.id for case in other.cases]
 
@@ -120,14 +136,14 @@ class TestSameness:
     def test_a_plan_does_not_depend_on_how_the_process_hashes_text(self):
         told = json.dumps(drawn("openai", "gate"))
         script = (
-            "import json, sys; from conformance import plan as planning; from conformance.contract.loader import load;"
-            "print(planning.plan(load('openai'), model='m', drawn=json.loads(sys.stdin.read())).sha256)"
+            "import json, sys; from planned import contract, planned;"
+            "print(planned(contract('openai'), drawn=json.loads(sys.stdin.read())).sha256)"
         )
         hashes = {
             subprocess.run(
                 [sys.executable, "-c", script],
                 input=told, capture_output=True, text=True, check=True,
-                env={**os.environ, "PYTHONHASHSEED": number},
+                env={**os.environ, "PYTHONHASHSEED": number, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             ).stdout
             for number in ("1", "2")
         }  # fmt: skip
@@ -135,7 +151,7 @@ class TestSameness:
 
     def test_stored_bodies_make_the_plan_without_drawing(self):
         bodies_of_another = [{"model": "m", "prompt": "stored", "max_tokens": 1}]
-        found = planning.plan(contract("nebius"), model="m", profile="full", drawn=bodies_of_another)
+        found = planned(contract("nebius"), profile="full", drawn=bodies_of_another)
         assert [case.body for case in found.cases if case.origin == "sample"] == bodies_of_another
 
 
@@ -187,7 +203,7 @@ class TestOrder:
 
 class TestOptions:
     def test_without_a_key_no_case_is_about_keys(self):
-        assert not [case for case in planning.plan(contract("openai"), model="m", drawn=()).cases
+        assert not [case for case in planned(contract("openai"), drawn=()).cases
                     if case.credential is not Credential.KEY]  # fmt: skip
         assert [case for case in plan("openai").cases if case.credential is not Credential.KEY]
 
@@ -202,14 +218,14 @@ class TestOptions:
 
     def test_a_claim_that_nobody_knows_is_named(self):
         with pytest.raises(ValueError, match=r"'no ecco'; expected 'no PARAMETER'.*echo"):
-            planning.phases(contract("openai"), model="m", claims=("no ecco",))
+            context("openai", claims=("no ecco",))
 
     def test_a_profile_that_nobody_knows_is_named(self):
         with pytest.raises(ValueError, match="'fast'; expected one of gate, full"):
-            planning.phases(contract("openai"), model="m", profile="fast")
+            context("openai", "fast")
 
     def test_selection_sends_what_serves_it_and_the_base(self):
-        found = planning.plan(contract("openai"), model="m", select=("request.n.*",), drawn=())
+        found = planned(contract("openai"), select=("request.n.*",), drawn=())
         origins = Counter(case.origin for case in found.cases)
         rows = [row for row in found.contract.requirements if row.id.startswith("request.n.")]
         assert origins["invalid"] == len([row for row in rows if row.check == "invalid_is_refused"])
@@ -224,8 +240,8 @@ class TestLearning:
 
     def test_a_refused_value_does_not_take_pairs_of_others_with_it(self):
         answer = refusing(lambda body: "suffix" in body)
-        reached = planning.coverage(contract("openai"), answered(planner("openai", answer), answer), model="m")
-        whole = planning.coverage(contract("openai"), answered(planner("openai")), model="m")
+        reached = sent_share("openai", answered(planner("openai", answer), answer))
+        whole = sent_share("openai", answered(planner("openai")))
         assert reached.share == 1
         assert reached.of < whole.of
 
@@ -261,7 +277,7 @@ class TestLearning:
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_a_target_that_refuses_every_null_is_still_asked_for_every_must(self, provider):
         phases = planner(provider, refusing(lambda body: None in body.values()))
-        serving, whole = RequirementCoverage(contract(provider)), plan(provider)
+        serving, whole = RequirementCoverage(contract(provider), checks()), plan(provider)
         shown = {one for case in cases(phases) for one in serving.of(case)}
         assert len(cases(phases)) <= PROFILES["gate"].requests
         assert must(contract(provider)) & whole.covered <= shown

@@ -12,6 +12,7 @@ import pytest
 from conformance import plan as planning
 from conformance.cli import _guarded
 from conformance.contract import load
+from conformance.judge.catalogue import load as checks
 from conformance.model import BROKEN, Ending, Level, Outcome
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
@@ -50,7 +51,8 @@ def contract(specs):
 
 def rehearsed(contract, *faults, profile="gate"):
     reference = altered_reference(contract, key=KEY, faults=tuple(FAULTS[name] for name in faults))
-    return run_in_process(reference, planning.phases(contract, model="reference", profile=profile, has_key=True))
+    options = planning.PlanOptions(model="reference", profile=profile, has_key=True)
+    return run_in_process(reference, planning.phases(contract, checks(), options))
 
 
 @pytest.fixture(scope="module")

@@ -107,11 +107,11 @@ def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, A
 def forecast(chosen: Settings) -> Plan:
     """The plan of a run with these settings."""
     from conformance import plan as planning
+    from conformance.judge.catalogue import load as load_checks
     from conformance.run.launch import REFERENCE_MODEL, check
 
     contract = check(chosen, of_target=False)
-    return planning.plan(
-        contract,
+    options = planning.PlanOptions(
         model=chosen.model or REFERENCE_MODEL,
         profile=planned_as(chosen.profile),
         seed=chosen.seed,
@@ -121,6 +121,7 @@ def forecast(chosen: Settings) -> Plan:
         select=chosen.select,
         has_key=not chosen.base_url or bool(chosen.key),
     )
+    return planning.plan(contract, load_checks(), options)
 
 
 def _told(made: Plan, chosen: Settings) -> Iterator[str]:

@@ -6,63 +6,16 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from conformance.model import Contract, Finding, RequestCase, Satisfied, Violation
+from conformance.contract.applicability import CheckContext as CheckContext
+from conformance.contract.applicability import ExpectedWhen
+from conformance.contract.applicability import Scope as Scope
+from conformance.contract.applicability import always as always
+from conformance.contract.applicability import required_by_row as required_by_row
+from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
-from conformance.model.request_view import RequestView
-
-
-class Scope(StrEnum):
-    """Which exchanges a check looks at; all but ANY and ERROR leave out requests that break the contract."""
-
-    ANY = "any"  # whatever came back, a broken connection included
-    SUCCESS = "success"  # 2xx, complete
-    PLAIN = "plain"  # 2xx, complete, one JSON body asked for
-    STREAM = "stream"  # 2xx, complete, an event stream asked for
-    ERROR = "error"  # 4xx or 5xx, complete
-    GROUP = "group"  # exchanges that are judged together, see `Check.group`
-
-
-@dataclass(frozen=True)
-class CheckContext:
-    """The terms under which a subject is judged: the contract, and the parameters of the requirement."""
-
-    contract: Contract
-    params: Mapping[str, Any] = field(default_factory=dict)
-    readings: dict[bytes, RequestView] = field(default_factory=dict, repr=False, compare=False)
-    alone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # see `Check.wide`
-    taken: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.params[name]
-
-    def get(self, name: str, otherwise: Any = None) -> Any:
-        return self.params.get(name, otherwise)
-
-    @property
-    def length(self) -> str:
-        """What this provider calls the end of a text at its limit."""
-        return str(self.contract.says("length_means_the_limit", "reason", "length"))
-
-    @property
-    def stop(self) -> str:
-        """What this provider calls the end of a text by a stop sequence or by itself."""
-        return str(self.contract.says("stop_finishes_with_stop", "reason", "stop"))
-
-    def request(self, subject: Exchange | RequestCase) -> RequestView:
-        """What the request asks for under the contract's defaults; an empty request where the body is no object."""
-        case = subject.case if isinstance(subject, Exchange) else subject
-        found = self.readings.get(case.content)
-        if found is None:
-            body = case.body
-            defaults = self.contract.defaults
-            found = RequestView(body if isinstance(body, Mapping) else {}, defaults)
-            self.readings[case.content] = found
-        return found
-
 
 Findings = Iterator[Finding]
 ExchangeCheck = Callable[[Exchange, CheckContext], Findings]
@@ -98,7 +51,7 @@ class Check:
     function: Callable[[Any, CheckContext], Findings]
     good: Examples
     bad: Examples
-    expected_when: Callable[[RequestView, CheckContext], bool] | None
+    expected_when: ExpectedWhen | None
     group: str = ""
     keyed: bool = False
     needs_whole_run: bool = False
@@ -128,26 +81,13 @@ def _paragraphs(function: Callable[..., Any]) -> list[str]:
 CATALOGUE: dict[str, Check] = {}
 
 
-def always(request: RequestView, context: CheckContext) -> bool:
-    """Due on every valid request of the scope."""
-    return True
-
-
-def required_by_row(request: RequestView, context: CheckContext) -> bool:
-    """Due on every valid request of the scope, where the requirement says so."""
-    return bool(context.get("due"))
-
-
-WHATEVER_IS_ASKED: Final = frozenset({always, required_by_row})
-
-
 def check(
     area: str,
     scope: Scope,
     *,
     good: Examples,
     bad: Examples,
-    expected_when: Callable[[RequestView, CheckContext], bool] | None = always,
+    expected_when: ExpectedWhen | None = always,
     group: str = "",
     keyed: bool = False,
     needs_whole_run: bool = False,

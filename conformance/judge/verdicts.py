@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
+from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import excused, unsteady
 from conformance.judge.finding_cache import Recall, packed
@@ -29,7 +30,7 @@ from conformance.model import (
     Violation,
 )
 from conformance.model.exchange import Exchange, Group
-from conformance.model.json_text import MISSING, dumps, named_twice
+from conformance.model.json_text import dumps, named_twice
 from conformance.model.request_view import RequestView
 
 MOST_EVIDENCE = 20
@@ -264,7 +265,7 @@ def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> Itera
 def _findings(
     requirement: Requirement, check: Check, subject: Exchange | Group, context: CheckContext
 ) -> Iterable[Finding]:
-    if requirement.when and isinstance(subject, Exchange) and not _applies(requirement, context.request(subject)):
+    if requirement.when and isinstance(subject, Exchange) and not applies(requirement, context.request(subject)):
         return ()
     return check.function(subject, context)
 
@@ -276,52 +277,7 @@ def _cases(subject: Exchange | Group) -> list[str]:
     return [subject.case.id]
 
 
-def _applies(requirement: Requirement, request: RequestView) -> bool:
-    """Whether the request has the values that the requirement's `when` names; a list names several."""
-    for name, wanted in requirement.when.items():
-        value = request.include_usage if name == "include_usage" else request.get(name)
-        if not (value in wanted if isinstance(wanted, list) else value == wanted):
-            return False
-    return True
-
-
-def _due(requirement: Requirement, check: Check, case: RequestCase, context: CheckContext) -> bool:
-    """Whether this case, answered as the contract has it, must show an occasion for the requirement."""
-    if check.scope is Scope.GROUP:
-        named = requirement.id if check.keyed else requirement.params.get("parameter")
-        keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == check.group)
-        part_of_one = any(named in {None, key} for key in keys)
-        return part_of_one and (check.expected_when is None or check.expected_when(context.request(case), context))
-    return check.scope in scopes(case, context) and falls_due(requirement, check, context.request(case), context)
-
-
-def falls_due(requirement: Requirement, check: Check, request: RequestView, context: CheckContext) -> bool:
-    """Whether a request that asks so, in the check's scope, must show an occasion for the requirement."""
-    if check.expected_when is None or (check.scope is not Scope.ERROR and not _applies(requirement, request)):
-        return False
-    return check.expected_when(request, context)
-
-
-def scopes(case: RequestCase, context: CheckContext) -> frozenset[Scope]:
-    """The scopes in which this case, answered as the contract has it, must show what checks look for."""
-    if case.credential is not Credential.KEY or case.hang_up_after is not None:
-        return frozenset()
-    if case.validity is Validity.INVALID and case.body is not MISSING:
-        return _REFUSED
-    if case.validity is not Validity.VALID or not isinstance(case.body, Mapping):
-        return _ANSWERED[None]
-    return _ANSWERED[context.request(case).stream]
-
-
-_REFUSED = frozenset({Scope.ERROR, Scope.ANY})
-_ANSWERED: Mapping[bool | None, frozenset[Scope]] = {
-    None: frozenset({Scope.ANY}),
-    True: frozenset({Scope.ANY, Scope.SUCCESS, Scope.STREAM}),
-    False: frozenset({Scope.ANY, Scope.SUCCESS, Scope.PLAIN}),
-}
-
-
-def _were_due(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> list[Exchange]:
+def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> list[Exchange]:
     """The exchanges that must show an occasion for the requirement."""
     if check.scope is Scope.GROUP:
         groups = _subjects(requirement, check, traffic)
@@ -331,7 +287,7 @@ def _were_due(requirement: Requirement, check: Check, traffic: Traffic, context:
     before, now = traffic.recall.expected_when(requirement.id)
     for x in traffic.exchanges:
         if id(x) not in before and id(x) not in now:
-            now[id(x)] = _due(requirement, check, x.case, context)
+            now[id(x)] = expected_of_case(requirement, check, x.case, context)
     return [x for x in traffic.exchanges if before.get(id(x), False) or now.get(id(x), False)]
 
 
@@ -345,7 +301,7 @@ def _refused_in_part(group: Exchange | Group) -> bool:
 
 def serves(requirement: Requirement, case: RequestCase, context: CheckContext) -> bool:
     """Whether a case is due to show the requirement: what set cover and `conformance plan` count."""
-    return _due(requirement, load()[requirement.check], case, context)
+    return expected_of_case(requirement, load()[requirement.check], case, context)
 
 
 def _outcome(
@@ -376,9 +332,9 @@ def _nothing_seen(
     required_by_row: bool,
 ) -> tuple[Outcome, str, bool]:
     """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
-    expected_when = _were_due(requirement, check, traffic, context)
+    expected_when = _were_expected(requirement, check, traffic, context)
     if not expected_when or check.scope is Scope.GROUP:  # half a group shows as little as none of it
-        unsent = [case for case in traffic.unsent if _due(requirement, check, case, context)]
+        unsent = [case for case in traffic.unsent if expected_of_case(requirement, check, case, context)]
         if unsent:
             return Outcome.NOT_RUN, f"not sent: {len(unsent)} of the planned requests that show it", True
     if check.expected_when is None and not (expected_when and tally.unclear):

@@ -1,13 +1,17 @@
-"""Contract and budget → waves of requests. Nothing here touches the network.
+"""A `Contract`, the checks of its requirements and `PlanOptions` in; phases of requests out. Nothing is sent here.
 
-A plan is a generator: it yields a wave, is handed what came back, learns, and goes on. It is deterministic for a
-deterministic target, and everything that is drawn at random is drawn before the first wave.
+A plan is a generator: it yields a phase, is sent the exchanges that came back, and plans the next phase with them. It
+is deterministic for a deterministic target: whatever is drawn at random is drawn from a seed before the first phase.
+
+Imports `model` and `contract` only. Never the judge: of each check it sees the `Trigger`, which the caller hands in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
+from conformance.contract.applicability import Trigger
 from conformance.model import Contract
 from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
@@ -18,80 +22,71 @@ from conformance.plan.planner import LEFT_OUT, Drawn, Phases, Planner
 from conformance.plan.profiles import RESERVE
 from conformance.plan.samples import draw
 
+Checks = Mapping[str, Trigger]
 
-def phases(
-    contract: Contract,
-    *,
-    model: str,
-    profile: str = "gate",
-    seed: int = 0,
-    budget: Budget | None = None,
-    claims: Collection[str] = (),
-    hostile: bool = True,
-    select: Collection[str] = (),
-    has_key: bool = False,
-    drawn: Drawn | None = None,
-) -> Phases:
-    """The waves of a run.
 
-    `budget` lowers the ceilings of the profile; what does not fit is the last wave, so that it counts as planned.
-    `claims` are words such as "no echo". `select` are globs of requirement ids: nothing that serves none of them is
-    sent. `has_key`: cases without and with a wrong key make sense. `drawn` are the bodies of a stored plan.
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What to plan.
+
+    `budget` lowers the ceilings of the profile; what does not fit becomes the last phase, so that it counts as planned.
+    `claims` are words such as "no echo". `select` are globs of requirement ids: only cases that show one of these are
+    planned. `has_key`: cases without a key and with a wrong key make sense. `drawn` are the bodies of a stored plan.
     """
-    context = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
-    return Planner(context, draw(context) if drawn is None else drawn, budget, select).phases()
+
+    model: str
+    profile: str = "gate"
+    seed: int = 0
+    budget: Budget | None = None
+    claims: Collection[str] = ()
+    hostile: bool = True
+    select: Collection[str] = ()
+    has_key: bool = False
+    drawn: Drawn | None = None
 
 
-def plan(
-    contract: Contract,
-    *,
-    model: str,
-    profile: str = "gate",
-    seed: int = 0,
-    budget: Budget | None = None,
-    claims: Collection[str] = (),
-    hostile: bool = True,
-    select: Collection[str] = (),
-    has_key: bool = False,
-    drawn: Drawn | None = None,
-) -> Plan:
+def phases(contract: Contract, checks: Checks, options: PlanOptions) -> Phases:
+    """The phases of a run."""
+    return _planner(contract, checks, options).phases()
+
+
+def plan(contract: Contract, checks: Checks, options: PlanOptions) -> Plan:
     """The same without a target, as if it accepted every documented value."""
-    context = setting(contract, model, profile, seed, claims, hostile=hostile, has_key=has_key)
-    return simulate(Planner(context, draw(context) if drawn is None else drawn, budget, select))
+    return simulate(_planner(contract, checks, options))
 
 
 def coverage(
-    contract: Contract,
-    exchanges: Iterable[Exchange],
-    *,
-    model: str,
-    profile: str = "gate",
-    claims: Collection[str] = (),
-    strength: int = 2,
+    contract: Contract, checks: Checks, options: PlanOptions, exchanges: Iterable[Exchange], strength: int = 2
 ) -> Coverage:
-    """The share of the combinations of so many values that was sent and answered, less what the target refuses."""
-    return reached(setting(contract, model, profile, 0, claims), exchanges, strength)
+    """The share of the combinations of `strength` values that was sent and answered, less what the target refuses."""
+    return reached(plan_context(contract, checks, options), exchanges, strength)
 
 
-def setting(
-    contract: Contract,
-    model: str,
-    profile: str = "gate",
-    seed: int = 0,
-    claims: Collection[str] = (),
-    *,
-    hostile: bool = True,
-    has_key: bool = False,
-) -> PlanContext:
-    """The scene of a plan; a ValueError names a profile or a claim that is not known."""
-    if profile not in PROFILES:
-        raise ValueError(f"the profile is {profile!r}; expected one of {', '.join(PROFILES)}")
-    without = frozenset(claim.strip().removeprefix("no ").strip() for claim in claims)
+def plan_context(contract: Contract, checks: Checks, options: PlanOptions) -> PlanContext:
+    """The context of a plan; a ValueError names a profile or a claim that does not exist."""
+    if options.profile not in PROFILES:
+        raise ValueError(f"the profile is {options.profile!r}; expected one of {', '.join(PROFILES)}")
+    without = frozenset(claim.strip().removeprefix("no ").strip() for claim in options.claims)
     unknown = sorted(without - contract.parameters.keys())
     if unknown:
-        known = ", ".join(name for name, one in contract.parameters.items() if not one.required)
+        known = ", ".join(name for name, parameter in contract.parameters.items() if not parameter.required)
         raise ValueError(f"a claim is 'no {unknown[0]}'; expected 'no PARAMETER' with one of {known}")
-    return PlanContext(contract, model, profile == "full", seed, without, has_key, hostile)
+    return PlanContext(
+        contract=contract,
+        checks=checks,
+        model=options.model,
+        full=options.profile == "full",
+        seed=options.seed,
+        without=without,
+        has_key=options.has_key,
+        hostile=options.hostile,
+    )
+
+
+def _planner(contract: Contract, checks: Checks, options: PlanOptions) -> Planner:
+    context = plan_context(contract, checks, options)
+    drawn = draw(context) if options.drawn is None else options.drawn
+    return Planner(context, drawn, options.budget, options.select)
 
 
 __all__ = [
@@ -102,9 +97,10 @@ __all__ = [
     "Coverage",
     "Plan",
     "PlanContext",
+    "PlanOptions",
     "coverage",
     "draw",
     "phases",
     "plan",
-    "setting",
+    "plan_context",
 ]  # fmt: skip

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from conformance.contract.applicability import Trigger
 from conformance.contract.validity import combines, validity
-from conformance.judge.catalogue import load
 from conformance.model import Contract, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.model.request_view import RequestView
@@ -31,6 +31,7 @@ class PlanContext:
     """The setting of one plan. `without` are parameters that the target does not claim to have."""
 
     contract: Contract
+    checks: Mapping[str, Trigger]
     model: str
     full: bool = False
     seed: int = 0
@@ -54,7 +55,7 @@ class PlanContext:
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds of groups that some requirement of this contract looks at."""
-        return frozenset(load()[row.check].group for row in self.contract.requirements)
+        return frozenset(self.checks[row.check].group for row in self.contract.requirements)
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:

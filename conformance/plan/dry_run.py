@@ -49,13 +49,13 @@ class Plan:
     @cached_property
     def covered(self) -> frozenset[str]:
         """The requirements that some case is due to show."""
-        serving = RequirementCoverage(self.contract)
+        serving = RequirementCoverage(self.contract, self.context.checks)
         return frozenset(one for case in self.cases for one in serving.of(case))
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
         """The MUSTs that a request could show and none of these does."""
-        serving = RequirementCoverage(self.contract)
+        serving = RequirementCoverage(self.contract, self.context.checks)
         able = {one for bundle in bundles(self.context, self.drawn) for one in serving.by(bundle)}
         return tuple(sorted((able & must(self.contract)) - self.covered))
 

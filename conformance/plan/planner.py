@@ -158,7 +158,7 @@ class Planner:
                 yield bundle
 
     def __post_init__(self) -> None:
-        self._serving = self.serving or RequirementCoverage(self.context.contract)
+        self._serving = self.serving or RequirementCoverage(self.context.contract, self.context.checks)
         self._wanted = must(self.context.contract)
         if self.select:
             rows = self.context.rows

@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from conformance.judge.catalogue import WHATEVER_IS_ASKED, Check, CheckContext, Scope, load
-from conformance.judge.verdicts import falls_due, scopes
+from conformance.contract.applicability import (
+    INDEPENDENT_OF_REQUEST,
+    CheckContext,
+    Scope,
+    Trigger,
+    expected,
+    scopes,
+)
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
 from conformance.model.budget import Cost, worst_case
 from conformance.model.json_text import dumps
@@ -24,6 +30,7 @@ class RequirementCoverage:
     """Which requirements a case serves. Rows that look at the same thing in the same way are asked once."""
 
     contract: Contract
+    checks: Mapping[str, Trigger]
     _found: dict[tuple[Any, ...], frozenset[str]] = field(default_factory=dict)
     _costs: dict[tuple[bytes, bool, bool], Cost] = field(default_factory=dict)
 
@@ -61,7 +68,7 @@ class RequirementCoverage:
             always, others = self._in_scope.get(scope, ((), ()))
             yield from always
             for row, ids, check, check_context in others:
-                if falls_due(row, check, request, check_context):
+                if expected(row, check, request, check_context):
                     yield from ids
 
     def _by_group(self, case: RequestCase) -> Iterable[str]:
@@ -70,7 +77,7 @@ class RequirementCoverage:
                 continue
             first, _, _ = one.key.partition(" ")
             for row in self._groups.get(one.kind, ()):
-                check = load()[row.check]
+                check = self.checks[row.check]
                 named = row.id if check.keyed else row.params.get("parameter")
                 if named in {None, first} and (
                     check.expected_when is None or check.expected_when(self._reading.request(case), self._reading)
@@ -86,21 +93,21 @@ class RequirementCoverage:
     def _alike(self) -> list[tuple[Requirement, tuple[str, ...]]]:
         alike: dict[str, list[Requirement]] = {}
         for row in self.contract.requirements:
-            if load()[row.check].scope is not Scope.GROUP and load()[row.check].expected_when is not None:
+            if self.checks[row.check].scope is not Scope.GROUP and self.checks[row.check].expected_when is not None:
                 alike.setdefault(dumps([row.check, dict(row.when), dict(row.params)]), []).append(row)
         return [(rows[0], tuple(row.id for row in rows)) for rows in alike.values()]
 
     @cached_property
     def _in_scope(
         self,
-    ) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, CheckContext]]]]:
+    ) -> Mapping[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Trigger, CheckContext]]]]:
         """Requirements by scope: those that every request shows that has it, and those that are to be asked."""
-        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Check, CheckContext]]]] = {}
+        found: dict[Scope, tuple[list[str], list[tuple[Requirement, tuple[str, ...], Trigger, CheckContext]]]] = {}
         for row, ids in self._alike:
-            check = load()[row.check]
+            check = self.checks[row.check]
             check_context = CheckContext(self.contract, row.params, self._reading.readings)
             always, others = found.setdefault(check.scope, ([], []))
-            if row.when or check.expected_when not in WHATEVER_IS_ASKED:
+            if row.when or check.expected_when not in INDEPENDENT_OF_REQUEST:
                 others.append((row, ids, check, check_context))
             elif check.expected_when(RequestView({}, {}), check_context):
                 always.extend(ids)
@@ -114,7 +121,7 @@ class RequirementCoverage:
     def _groups(self) -> Mapping[str, list[Requirement]]:
         found: dict[str, list[Requirement]] = {}
         for row in self.contract.requirements:
-            found.setdefault(load()[row.check].group, []).append(row)
+            found.setdefault(self.checks[row.check].group, []).append(row)
         return found
 
 

@@ -77,7 +77,8 @@ def _cases(contract: Contract) -> Cases:
 
     if contract.sha256 not in _KEPT:
         found = _KEPT[contract.sha256] = {}
-        for bundle in bundles(planning.setting(contract, MODEL, "full", has_key=True)):
+        options = planning.PlanOptions(model=MODEL, profile="full", has_key=True)
+        for bundle in bundles(planning.plan_context(contract, load(), options)):
             for case in bundle.cases:
                 for part in case.groups:
                     found.setdefault((part.kind, part.key.partition(" ")[0], part.role), case)

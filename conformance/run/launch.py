@@ -28,6 +28,7 @@ REFERENCE_MODEL: Final = "reference"
 def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
     """Make one run. A SettingsError says what to change; everything a target can do wrong ends in the Run."""
     from conformance import plan as planning
+    from conformance.judge.catalogue import load as load_checks
     from conformance.recording import RecordingError
     from conformance.run import ResumeError, run
     from conformance.send import RateLimits
@@ -37,8 +38,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
     kept = selected(settings, contract)
     fixed = _fixed(settings, contract)
     with target(settings, contract, canary=fixed.canary if fixed else "") as (where, model):
-        plan = planning.phases(
-            contract,
+        options = planning.PlanOptions(
             model=model,
             profile=planned_as(settings.profile),
             seed=settings.seed,
@@ -49,6 +49,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
             has_key=bool(where.key),
             drawn=fixed.drawn if fixed else None,
         )
+        plan = planning.phases(contract, load_checks(), options)
         try:
             made = run(
                 contract,
@@ -77,6 +78,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
 def check(settings: Settings, *, of_target: bool = True) -> Contract:
     """Everything that can be wrong with settings is found here, before anything is sent or written."""
     from conformance import plan as planning
+    from conformance.judge.catalogue import load as load_checks
 
     contract = load(settings)
     selected(settings, contract)
@@ -84,7 +86,10 @@ def check(settings: Settings, *, of_target: bool = True) -> Contract:
     if settings.base_url and of_target:
         given(settings, contract)
     try:
-        planning.setting(contract, settings.model, planned_as(settings.profile), settings.seed, settings.claims)
+        options = planning.PlanOptions(
+            model=settings.model, profile=planned_as(settings.profile), claims=settings.claims
+        )
+        planning.plan_context(contract, load_checks(), options)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return contract

@@ -100,6 +100,7 @@ def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: b
 
     from conformance import plan as planning
     from conformance.config.waivers import today
+    from conformance.judge.catalogue import load as load_checks
     from conformance.model.budget import planned_as
     from conformance.run.launch import REFERENCE_MODEL
 
@@ -113,8 +114,7 @@ def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: b
     if chosen.select:
         raise SettingsError("--select does not go with --lock: a plan that is fixed shows all requirements")
     chosen = chosen if seeded else replace(chosen, seed=locks.seed_of(number))
-    found = planning.plan(
-        contract,
+    options = planning.PlanOptions(
         model=chosen.model or REFERENCE_MODEL,
         profile=planned_as(chosen.profile),
         seed=chosen.seed,
@@ -123,4 +123,5 @@ def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: b
         hostile=chosen.hostile,
         has_key=has_key,
     )
+    found = planning.plan(contract, load_checks(), options)
     return locks.make(chosen, contract, found, then, number, origin, has_key=has_key)

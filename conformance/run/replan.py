@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from conformance import plan as planning
 from conformance.certificate.reasons import Rejection
+from conformance.judge.catalogue import load as load_checks
 from conformance.model import Contract, Phase, RequestCase
 from conformance.model.budget import planned_as
 from conformance.model.exchange import Exchange
@@ -16,29 +16,29 @@ from conformance.recording import Recording
 from conformance.recording.plan_lock import PlanLock
 
 
-def _inputs(lock: PlanLock) -> dict[str, Any]:
-    """What a plan follows from, besides the contract and the replies."""
+def _options(lock: PlanLock) -> planning.PlanOptions:
+    """The options that the plan was made with."""
     told = lock.told
-    return {
-        "model": told["target"]["model"],
-        "profile": planned_as(told["profile"]),
-        "seed": told["seed"],
-        "budget": lock.budget,
-        "claims": told["claims"],
-        "hostile": told["hostile"],
-        "has_key": told["target"]["has_key"],
-        "drawn": lock.drawn,
-    }
+    return planning.PlanOptions(
+        model=told["target"]["model"],
+        profile=planned_as(told["profile"]),
+        seed=told["seed"],
+        budget=lock.budget,
+        claims=told["claims"],
+        hostile=told["hostile"],
+        has_key=told["target"]["has_key"],
+        drawn=lock.drawn,
+    )
 
 
 def agrees(lock: PlanLock, contract: Contract) -> bool:
     """Whether this installation plans what the plan holds: other versions of libraries may not."""
-    return planning.plan(contract, **_inputs(lock)).phases == lock.phases
+    return planning.plan(contract, load_checks(), _options(lock)).phases == lock.phases
 
 
 def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iterator[Rejection]:
     """Where a recording departs from its plan; the first place is enough."""
-    plan = planning.phases(contract, **_inputs(lock))
+    plan = planning.phases(contract, load_checks(), _options(lock))
     landed = {x.case.id: x for x in recording.exchanges}
     replies: tuple[Exchange, ...] | None = None
     sent = list(recording.phases)

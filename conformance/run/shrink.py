@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from conformance.judge.catalogue import load as load_checks
 from conformance.model import BROKEN, Contract, Outcome, Phase, RequestCase, Requirement, Validity, Verdict
 from conformance.model.exchange import Exchange
 from conformance.plan.context import PlanContext, identity
@@ -111,7 +112,7 @@ def _searches(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequen
         if worst is not None and fits(worst):
             beside = controls(worst, verdict.requirement, exchanges)
             model = str(worst.case.body.get("model", ""))
-            scene = scenes.setdefault(model, PlanContext(contract, model))
+            scene = scenes.setdefault(model, PlanContext(contract, load_checks(), model))
             fixed = frozenset(probed(worst, beside))
             kept = fixed | _kept(contract)
             yield Search(scene, verdict.requirement, worst.case, kept, fixed, beside, tried={worst.case.content})

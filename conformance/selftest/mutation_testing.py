@@ -18,7 +18,7 @@ from conformance.judge.finding_cache import Recall
 from conformance.model import Contract, Outcome
 from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
-from conformance.plan import PlanContext, draw, setting
+from conformance.plan import PlanContext, PlanOptions, draw, plan_context
 from conformance.plan.planner import Drawn, Planner
 from conformance.plan.remembered import Remembered
 from conformance.plan.requirement_coverage import RequirementCoverage
@@ -107,8 +107,9 @@ class Trial:
 @lru_cache(maxsize=len(PROFILES) * 5)
 def baseline(provider: str, profile: str) -> Baseline:
     """A contract and a profile with their plain run."""
-    scene = setting(_contract(provider), MODEL, profile, has_key=True)
-    bare = Baseline(profile, scene, draw(scene), RequirementCoverage(scene.contract))
+    options = PlanOptions(model=MODEL, profile=profile, has_key=True)
+    scene = plan_context(_contract(provider), checks(), options)
+    bare = Baseline(profile, scene, draw(scene), RequirementCoverage(scene.contract, scene.checks))
     _, plain = bare.run()
     recall = Recall()
     judge_all(scene.contract, Traffic(plain.exchanges, plain.planned, recall))
