@@ -10,7 +10,7 @@ from conformance.contract import ContractError, folders, load, providers
 from conformance.contract.bounds import plainly
 from conformance.contract.validity import validity
 from conformance.judge.catalogue import load as load_checks
-from conformance.model import Edge, Layer, Level, Validity
+from conformance.model import Edge, Layer, Level, Semantics, StopText, UsagePlacement, Validity
 
 OPENAPI = {
     "openapi": "3.1.0",
@@ -195,6 +195,15 @@ ROW = {
         ({"requirements": [{**ROW, "layer": "ecosystem"}]}, "/requirements/0/level", "'MUST' is not one of"),
         ({"requirements": [ROW, ROW]}, "/requirements/1/id", "stands twice"),
         (
+            {
+                "requirements": [
+                    {**ROW, "source": {"at": "#/paths"}, "check": "context_overflow", "params": {"behaviour": "cut"}}
+                ]
+            },
+            "/requirements",
+            "behaviour is 'cut'; expected one of refuse, truncate, either",
+        ),
+        (
             {"derived": [{"id": "request.cold.*", "drop": True, "reason": "r"}]},
             "/derived/0/id",
             "matches no derived or common row",
@@ -222,6 +231,24 @@ def test_a_key_that_stands_twice_is_told_with_its_line(folder, tmp_path):
 def test_an_unknown_provider_is_told_which_there_are():
     with pytest.raises(ContractError, match="known are fireworks, interactive"):
         load("nobody")
+
+
+def test_what_replies_mean_is_read_from_the_rows_and_defaults_where_they_are_silent(folder):
+    assert load("madeup", [folder()]).semantics == Semantics(sends_done=False)
+    row = {**ROW, "source": {"at": "#/paths"}}
+    rows = [
+        {**row, "id": "test.done", "check": "done_is_sent"},
+        {**row, "id": "test.usage", "check": "usage_is_in_last_chunk", "params": {"unasked": True}},
+        {**row, "id": "test.stop", "check": "stop_text_is_as_promised", "params": {"text": "included"}},
+        {**row, "id": "test.length", "check": "length_means_the_limit", "params": {"reason": "full"}},
+    ]
+    assert load("madeup", [folder(requirements=rows)]).semantics == Semantics(
+        usage_placement=UsagePlacement.LAST_CHUNK,
+        usage_unasked=True,
+        usage_in_last_chunk=True,
+        stop_text=StopText.INCLUDED,
+        length_reason="full",
+    )
 
 
 def test_the_same_data_has_the_same_hash_and_other_data_another(folder):

@@ -47,12 +47,12 @@ class CheckContext:
     @property
     def length(self) -> str:
         """The finish reason of this provider for a text that was cut at its limit."""
-        return str(self.contract.says("length_means_the_limit", "reason", "length"))
+        return self.contract.semantics.length_reason
 
     @property
     def stop(self) -> str:
         """The finish reason of this provider for a text that ended at a stop sequence or by itself."""
-        return str(self.contract.says("stop_finishes_with_stop", "reason", "stop"))
+        return self.contract.semantics.stop_reason
 
     def request(self, subject: Exchange | RequestCase) -> RequestView:
         """The request under the contract's defaults; an empty request where the body is no object."""

@@ -16,6 +16,7 @@ import jsonschema
 from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
 from conformance.contract.lint import mistakes
+from conformance.contract.semantics import semantics
 from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
 from conformance.contract.yaml_file import ContractError as ContractError
 from conformance.contract.yaml_file import parse_yaml as parse_yaml
@@ -259,7 +260,12 @@ def _assemble(
         ),
     ]
     placed = [replace(row, source=_placed(row.source, openapi)) for row in derived]
-    return replace(contract, requirements=_requirements(contract, placed, data, common, file))
+    requirements = _requirements(contract, placed, data, common, file)
+    try:
+        meaning = semantics(requirements)
+    except ValueError as error:
+        raise ContractError(file, "/requirements", str(error)) from None
+    return replace(contract, requirements=requirements, semantics=meaning)
 
 
 def _placed(source: Source, openapi: Mapping[str, Any]) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from conformance.contract.semantics import semantics
 from conformance.judge.catalogue import Example
 from conformance.model import Contract, Credential, Ending, Membership, Parameter, RequestCase, Source, Validity
 from conformance.model.exchange import Attempt, Exchange, Group, Piece
@@ -135,7 +136,7 @@ def contract(**changes: Any) -> Contract:
         "server": "http://127.0.0.1", "path": "/completions", "method": "POST", "operation_at": "#", "request": {},
         "response": {}, "chunk": {}, "errors": {}, "parameters": parameters, "limits": (), "requirements": (),
     }  # fmt: skip
-    return Contract(**{**whole, **changes})
+    return Contract(**{**whole, "semantics": semantics(changes.get("requirements", ())), **changes})
 
 
 __all__ = [

@@ -173,6 +173,46 @@ def json_types(schema: Mapping[str, Any]) -> set[str]:
     return {told} if isinstance(told, str) else set(told).union(*map(json_types, inside))
 
 
+class UsagePlacement(StrEnum):
+    """Where a stream reports usage when a request asks for it."""
+
+    OWN_CHUNK = "own-chunk"  # after the last choice, with an empty list of choices
+    LAST_CHUNK = "last-chunk"  # in the last chunk, whatever else that one holds
+    UNSPECIFIED = "unspecified"
+
+
+class StopText(StrEnum):
+    """Whether the text of a choice contains the stop sequence that ended it."""
+
+    INCLUDED = "included"
+    EXCLUDED = "excluded"
+    EITHER = "either"
+
+
+class ContextOverflow(StrEnum):
+    """What happens to a request whose prompt and `max_tokens` exceed the context of the model."""
+
+    REFUSE = "refuse"
+    TRUNCATE = "truncate"
+    EITHER = "either"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Semantics:
+    """What a provider's replies mean where providers differ; the defaults hold where a contract is silent."""
+
+    sends_done: bool = True  # a stream ends with `data: [DONE]`
+    usage_placement: UsagePlacement = UsagePlacement.OWN_CHUNK
+    usage_unasked: bool = False  # streams report usage without `include_usage`
+    usage_in_last_chunk: bool = False  # the contract promises usage in the last chunk
+    length_reason: str = "length"  # the finish reason at the token limit
+    stop_reason: str = "stop"  # the finish reason at a stop sequence or a natural end
+    stop_text: StopText = StopText.EITHER
+    context_overflow: ContextOverflow = ContextOverflow.EITHER
+    logprobs_shape_is_free: bool = False  # log probabilities need not come as parallel lists
+    automatic_tiers: tuple[Any, ...] = ()  # the service tiers that `auto` may be answered with
+
+
 @dataclass(frozen=True)
 class Contract:
     """What one provider promises about the operation: schemas, limits, requirements, and what is left open."""
@@ -194,6 +234,7 @@ class Contract:
     parameters: Mapping[str, Parameter]
     limits: tuple[Limit, ...]
     requirements: tuple[Requirement, ...]
+    semantics: Semantics = Semantics()
     exclusions: tuple[Exclusion, ...] = ()
     ambiguities: tuple[Ambiguity, ...] = ()
     repairs: tuple[Repair, ...] = ()
@@ -205,13 +246,8 @@ class Contract:
     frozen: Mapping[str, Any] = field(default_factory=dict)  # the set that counts: its date, and what is gone since
 
     def binding(self, check: str) -> Requirement | None:
-        """The first requirement that binds `check`, or None: how planner and reference learn a provider's semantics."""
+        """The first requirement that binds `check`; None where none does."""
         return self._by_check.get(check)
-
-    def says(self, check: str, param: str, otherwise: Any = None) -> Any:
-        """One parameter of the requirement that binds `check`; `otherwise` where the contract is silent."""
-        row = self.binding(check)
-        return otherwise if row is None else row.params.get(param, otherwise)
 
     def limit(self, parameter: str) -> Limit | None:
         return self._by_parameter.get(parameter)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from conformance.contract.validity import error_entry
-from conformance.model import Contract
+from conformance.model import ContextOverflow, Contract, UsagePlacement
 from conformance.model.json_text import readable
 from conformance.reference import request_validation as gate
 from conformance.reference import responses as reply
@@ -122,8 +122,8 @@ def _beyond(call: Call) -> Refusal | None:
 
 def _truncates(call: Call) -> bool:
     """Whether a limit beyond the context is lowered to it: as the request says, or as the contract promises."""
-    behaviour = call.params.overflow or call.reference.contract.says("context_overflow", "behaviour")
-    return behaviour == "truncate"
+    behaviour = call.params.overflow or call.reference.contract.semantics.context_overflow
+    return behaviour == ContextOverflow.TRUNCATE
 
 
 def _refuse(call: Call, refusal: Refusal) -> Response:
@@ -165,7 +165,7 @@ def _complete(call: Call) -> Response:
         (document,) = call.bend(Stage.REPLY, [reply.plain(frame, texts, usage)])
         return Response(200, (("content-type", "application/json"), *_common(call)), (Portion(_json(document)),))
     chunks = call.bend(Stage.REPLY, _with_usage(call, frame, reply.chunks(frame, texts), usage))
-    done = [] if contract.requirements and contract.binding("done_is_sent") is None else [DONE]
+    done = [DONE] if contract.semantics.sends_done else []
     frames = call.bend(Stage.FRAMES, [*(b"data: " + _json(chunk) + b"\n\n" for chunk in chunks), *done])
     headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"), *_common(call))
     return Response(200, headers, tuple([Portion(frame) for frame in frames]))
@@ -175,13 +175,10 @@ def _with_usage(
     call: Call, frame: reply.Frame, chunks: list[dict[str, Any]], usage: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
     """The chunks with usage where the contract puts it; in a chunk of its own, where it says nothing."""
-    contract, asked = call.reference.contract, call.params.include_usage
-    last = contract.binding("usage_is_in_last_chunk")
-    placement = contract.says("usage_chunk_is_sent", "placement", "last-chunk" if last else "own-chunk")
-    unasked = contract.says("usage_chunk_is_sent", "unasked", False) or (last and last.params.get("unasked", False))
-    if usage is None or not (asked or unasked):
+    semantics, asked = call.reference.contract.semantics, call.params.include_usage
+    if usage is None or not (asked or semantics.usage_unasked):
         return chunks
-    if placement == "last-chunk":
+    if semantics.usage_placement is UsagePlacement.LAST_CHUNK:
         return [*chunks[:-1], {**chunks[-1], "usage": usage}] if chunks else chunks
     if asked:
         chunks = [{**chunk, "usage": None} for chunk in chunks]
@@ -189,14 +186,13 @@ def _with_usage(
 
 
 def _texts(call: Call, found: Sequence[Sequence[Written]]) -> Iterator[reply.Text]:
-    params, contract = call.params, call.reference.contract
-    length = contract.says("length_means_the_limit", "reason", "length")
-    stop = contract.says("stop_finishes_with_stop", "reason", "stop")
+    params, semantics = call.params, call.reference.contract.semantics
     for place, (prompt, candidates) in enumerate(zip(params.prompts, found, strict=True)):
         echoed = _echoed(call, prompt)
         best = sorted(candidates, key=lambda one: -one.likelihood) if params.best_of > params.n else candidates
         for number, one in enumerate(best[: params.n]):
-            yield reply.Text(place * params.n + number, prompt, echoed, one, stop if one.stopped else length)
+            finish = semantics.stop_reason if one.stopped else semantics.length_reason
+            yield reply.Text(place * params.n + number, prompt, echoed, one, finish)
 
 
 def _echoed(call: Call, prompt: Prompt) -> tuple[Step, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.model import Contract
+from conformance.model import Contract, StopText
 from conformance.model.json_text import MISSING
 from conformance.model.request_view import RequestView
 from conformance.reference.language_model import LanguageModel
@@ -74,7 +74,7 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
         logprobs=max(_whole(asked, "logprobs", 0), 0) if _is_number(logprobs) else None,
         echo=asked.echo,
         stops=asked.stops,
-        keep_stop=contract.says("stop_text_is_as_promised", "text") == "included",
+        keep_stop=contract.semantics.stop_text is StopText.INCLUDED,
         suffix=suffix if isinstance(suffix := asked.get("suffix"), str) else "",
         seed=int(seed) if _is_number(seed) and abs(seed) < float("inf") else None,
         stream=asked.stream,

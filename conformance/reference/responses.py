@@ -78,7 +78,7 @@ def shape(contract: Contract) -> Shape:
         logprobs_may_be_null="logprobs" not in members or allows_null(members["logprobs"]),
         logprobs_are_required="logprobs" in choice.get("required", ()),
         tiers=tuple(_narrow(whole.get("service_tier", {})).get("enum", ())),
-        automatic_tiers=tuple(contract.says("tier_is_reported", "auto", ())),
+        automatic_tiers=contract.semantics.automatic_tiers,
     )
 
 

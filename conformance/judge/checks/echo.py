@@ -8,6 +8,7 @@ from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.comparison import comparable, compare, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.judge.token_text import echoed, is_text, same_but_for_a_space
+from conformance.model import ContextOverflow
 from conformance.model.exchange import Choice, Exchange, Group
 from conformance.model.request_view import RequestView
 
@@ -27,7 +28,8 @@ def _begins(request: RequestView, found: Choice, context: CheckContext) -> int |
     if not isinstance(prompt, str) or not prompt or not is_text(prompt):
         return -1
     end = echoed(found.text, prompt)
-    if end is None and len(prompt) >= LONG and context.contract.says("context_overflow", "behaviour") != "refuse":
+    refused = context.contract.semantics.context_overflow is ContextOverflow.REFUSE
+    if end is None and len(prompt) >= LONG and not refused:
         place = prompt.find(found.text[:32]) if found.text else -1
         end = len(prompt) - place if place >= 0 and found.text.startswith(prompt[place:]) else None
     return end

@@ -33,11 +33,7 @@ def counted(report: Any, name: str) -> int | None:
 def usage_is_owed(request: RequestView, context: CheckContext) -> bool:
     """Due where the contract has every such reply carry usage; an optional member cannot be provoked."""
     if request.stream:
-        says = context.contract.says
-        return request.include_usage or True in (
-            says("usage_chunk_is_sent", "unasked"),
-            says("usage_is_in_last_chunk", "unasked"),
-        )
+        return request.include_usage or context.contract.semantics.usage_unasked
     required = context.contract.response.get("required", ())
     return isinstance(required, (list, tuple)) and "usage" in required
 

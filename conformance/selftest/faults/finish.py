@@ -20,11 +20,11 @@ def _reason(documents: list[Json], new: object, old: str = "") -> list[Json]:
 
 
 def _length(call: Call) -> str:
-    return str(call.reference.contract.says("length_means_the_limit", "reason", "length"))
+    return call.reference.contract.semantics.length_reason
 
 
 def _stop(call: Call) -> str:
-    return str(call.reference.contract.says("stop_finishes_with_stop", "reason", "stop"))
+    return call.reference.contract.semantics.stop_reason
 
 
 @fault(

@@ -93,7 +93,7 @@ def logprobs_are_lost_beside_stop(documents: list[Json], call: Call) -> list[Jso
     only=scored,
     also=(*GONE, *TEXT, "logprob_lists_are_parallel"),
     imitates="The object had the shape of chat completions.",
-    fits=lambda contract: contract.says("logprobs_are_returned", "shape") != "free",
+    fits=lambda contract: not contract.semantics.logprobs_shape_is_free,
 )
 def logprobs_have_the_shape_of_chat(documents: list[Json], call: Call) -> list[Json]:
     """Log probabilities come as in chat: a list of objects called `content`."""

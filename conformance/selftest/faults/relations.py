@@ -145,8 +145,8 @@ def streams_have_one_choice_less(documents: list[Json], call: Call) -> list[Json
 )
 def streams_finish_for_another_reason(documents: list[Json], call: Call) -> list[Json]:
     """A stream finishes for the other reason."""
-    length = call.reference.contract.says("length_means_the_limit", "reason", "length")
-    stop = call.reference.contract.says("stop_finishes_with_stop", "reason", "stop")
+    length = call.reference.contract.semantics.length_reason
+    stop = call.reference.contract.semantics.stop_reason
     for choice in choices(documents):
         if choice["finish_reason"]:
             choice["finish_reason"] = stop if choice["finish_reason"] == length else length
@@ -380,8 +380,8 @@ def connections_are_dropped(response: Response, call: Call) -> Response:
 )
 def short_limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
     """A text that a very low limit cut finishes with the reason for a natural end."""
-    length = call.reference.contract.says("length_means_the_limit", "reason", "length")
+    length = call.reference.contract.semantics.length_reason
     for choice in choices(documents):
         if choice["finish_reason"] == length:
-            choice["finish_reason"] = call.reference.contract.says("stop_finishes_with_stop", "reason", "stop")
+            choice["finish_reason"] = call.reference.contract.semantics.stop_reason
     return documents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.model import StopText
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation_request import GenerationParameters
 from conformance.reference.responses import Text
@@ -135,7 +136,7 @@ def single_stop_is_taken_letter_by_letter(params: GenerationParameters, call: Ca
     variants=("plain", "streamed"),
     also=("stop_text_is_as_promised", "logprobs_count_the_tokens"),
     imitates="The stop sequence was kept in the text.",
-    fits=lambda contract: contract.says("stop_text_is_as_promised", "text", "either") != "either",
+    fits=lambda contract: contract.semantics.stop_text is not StopText.EITHER,
 )
 def stop_text_is_kept_or_dropped_against_the_promise(params: GenerationParameters, call: Call) -> GenerationParameters:
     """The stop sequence stays in the text where it is to be left out, and the other way round."""
@@ -148,7 +149,7 @@ def stop_text_is_kept_or_dropped_against_the_promise(params: GenerationParameter
     needs=NEEDS,
     also=IGNORED,
     only=lambda call: call.body is not None,
-    fits=lambda contract: contract.says("stop_text_is_as_promised", "text") == "excluded",
+    fits=lambda contract: contract.semantics.stop_text is StopText.EXCLUDED,
 )
 def stops_work_at_the_end_alone(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A stop sequence works only where its last letter is cut off, so that the text holds it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.model import ContextOverflow
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation_request import GenerationParameters
 from conformance.selftest.edits import Json, asked, choices
@@ -122,7 +123,7 @@ def text_is_lost_at_the_limit(documents: list[Json], call: Call) -> list[Json]:
 
 
 def _length(call: Call) -> str:
-    return str(call.reference.contract.says("length_means_the_limit", "reason", "length"))
+    return call.reference.contract.semantics.length_reason
 
 
 @fault(
@@ -161,12 +162,12 @@ def default_limit_is_32(params: GenerationParameters, call: Call) -> GenerationP
     Stage.WISH,
     "context_overflow",
     needs=NEEDS,
-    fits=lambda contract: contract.says("context_overflow", "behaviour", "either") != "either",
+    fits=lambda contract: contract.semantics.context_overflow is not ContextOverflow.EITHER,
     also=("error_names_the_field", "invalid_is_refused", "response_is_complete"),
 )
 def overflow_is_met_against_the_promise(params: GenerationParameters, call: Call) -> GenerationParameters:
     """What exceeds the context is cut where it is to be refused, and refused where it is to be cut."""
-    truncates = call.reference.contract.says("context_overflow", "behaviour") == "truncate"
+    truncates = call.reference.contract.semantics.context_overflow is ContextOverflow.TRUNCATE
     return replace(params, overflow="error" if truncates else "truncate")
 
 

@@ -22,7 +22,7 @@ def wants_usage(call: Call) -> bool:
 
 def in_last_chunk(contract: Contract) -> bool:
     """Only where the last chunk is promised to report usage."""
-    return contract.binding("usage_is_in_last_chunk") is not None
+    return contract.semantics.usage_in_last_chunk
 
 
 @fault(Stage.REPLY, "usage_chunk_is_sent", also=OWN, only=wants_usage, imitates="Servers ignored include_usage.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from conformance.model import Contract, Level
+from conformance.model import Contract, Level, StopText
 from conformance.reference.alterations import Alteration, Call, Stage
 from conformance.reference.responses import Text
 from conformance.selftest.edits import Json, choices
@@ -15,7 +15,7 @@ THOUGHTS = 2  # tokens
 
 
 def _shape_is_free(contract: Contract) -> bool:
-    return bool(contract.says("logprobs_are_returned", "shape") == "free")
+    return contract.semantics.logprobs_shape_is_free
 
 
 @legal_variant(Stage.REPLY, fits=_shape_is_free)
@@ -100,7 +100,7 @@ enter(
 
 
 def _stop_is_kept(contract: Contract) -> bool:
-    return bool(contract.says("stop_text_is_as_promised", "text") == "included")
+    return contract.semantics.stop_text is StopText.INCLUDED
 
 
 @legal_variant(Stage.TEXTS, fits=_stop_is_kept)
