@@ -23,11 +23,11 @@ from conformance.certificate.statement import parse as parse_statement
 from conformance.certificate.trust import trusted
 from conformance.cli import _guarded
 from conformance.config.settings import SettingsError, settings
-from conformance.config.waivers import today
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge
 from conformance.judge import fixtures as ex
 from conformance.model import Layer, Level, Requirement, Source
+from conformance.model.clock import today
 from conformance.recording.canonical_json import canonical, seal, sealed
 from conformance.recording.plan_lock import LockError, parse, seed_of
 from conformance.reference import serve

@@ -21,8 +21,8 @@ from conformance.certificate import bundle, examine, trust
 from conformance.certificate.reasons import REASONS
 from conformance.certificate.statement import OURS, signed_for
 from conformance.certificate.verify import Verified, VerifierKnowledge, verify
-from conformance.config.waivers import today
 from conformance.contract import load
+from conformance.model.clock import today
 from conformance.recording import plan_lock as lock
 from conformance.recording import read
 from conformance.recording.plan_lock import canary

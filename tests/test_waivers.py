@@ -14,6 +14,7 @@ from conformance.config import waivers
 from conformance.config.settings import SettingsError
 from conformance.model import Evidence, Level, Outcome
 from conformance.report import ctrf, index, junit, markdown, page, results, terminal
+from conformance.report.waivers import marks
 
 DAY = date(2030, 1, 31)
 FAILING = "usage.chunk.empty-choices"
@@ -107,7 +108,7 @@ def test_a_waiver_holds_on_its_last_day_and_not_on_the_next():
     (fault,) = document["waiver_faults"]
     assert fault == (
         f"the waiver of {FAILING} for example (ana) expired on 2030-01-31; "
-        "mend the target, or accept the failure anew: https://example.org/7"
+        "fix the target, or renew the waiver: https://example.org/7"
     )
 
 
@@ -123,7 +124,7 @@ def test_a_waiver_of_what_passes_is_stale_and_fails_the_run():
     assert "Waivers to renew. 1 waiver no longer fits. No MUST was seen broken." in terminal.summary(document)
 
 
-def test_a_glob_is_stale_only_when_all_it_speaks_of_passes():
+def test_a_glob_is_stale_only_when_everything_it_covers_passes():
     other = kept("usage.total")
     assert judged(fake_runs.broken(), other, accepted=[waiver(requirement="usage.*")])["waiver_faults"] == []
     assert judged(kept("usage.other"), other, accepted=[waiver(requirement="usage.*")])["exit_code"] == 1
@@ -136,19 +137,19 @@ def test_what_was_not_seen_makes_no_waiver_stale(outcome):
 
 
 def test_other_evidence_than_was_accepted_is_another_failure():
-    (mark,) = waivers.marks(judged()["requirements"][0])
+    (mark,) = marks(judged()["requirements"][0])
     assert judged(accepted=[waiver(fingerprint=(mark,))])["exit_code"] == 0
     more = Evidence("scenario/000001", "event 2 /usage", "usage is null; expected an object")
     document = judged(fake_runs.broken(evidence=(more,)), accepted=[waiver(fingerprint=(mark,))])
     assert (document["exit_code"], document["requirements"][0]["waiver"]) == (1, None)
-    assert f"{FAILING} fails in another way than was accepted, usage is null" in document["waiver_faults"][0]
+    assert f"{FAILING} fails in another way, usage is null" in document["waiver_faults"][0]
 
 
 def test_numbers_and_texts_of_the_evidence_may_differ():
     def saying(text):
         return fake_runs.broken(evidence=(Evidence("a/1", "event 1", f"{text}; expected 'length'"),))
 
-    (mark,) = waivers.marks(judged(saying("index 3 has 'some words'"))["requirements"][0])
+    (mark,) = marks(judged(saying("index 3 has 'some words'"))["requirements"][0])
     assert judged(saying("index 14 has 'two others'"), accepted=[waiver(fingerprint=(mark,))])["exit_code"] == 0
 
 
@@ -192,7 +193,7 @@ def test_a_day_may_be_written_with_and_without_quotes(tmp_path, expires):
         (GOOD.replace('owner = "ana"\n', ""), 'waiver 1 "usage.*" lacks owner; add it'),
         (GOOD.replace('"ana"', '""'), 'waiver 1 "usage.*", owner is empty; expected who answers for it'),
         (GOOD.replace("2030-01-31", "2030-02-31"), "is no TOML"),
-        (GOOD.replace("2030-01-31", '"2030-02-31"'), "waiver 1 expires 2030-02-31; expected a day that exists"),
+        (GOOD.replace("2030-01-31", '"2030-02-31"'), "waiver 1 expires 2030-02-31; expected a date that exists"),
         (GOOD.replace("2030-01-31", '"soon"'), 'expires is "soon"; expected the last day on which it holds'),
         (GOOD.replace("2030-01-31", "2030-01-31T10:00:00"), "expected the last day on which it holds"),
         (GOOD + 'fingerprint = ["x"]', 'fingerprint.0 is "x"; expected 12 hexadecimal digits'),
@@ -213,10 +214,10 @@ def test_a_file_that_is_not_there_is_one_line_and_exit_code_2(tmp_path, capsys):
     assert "none.toml cannot be read: No such file" in capsys.readouterr().err
 
 
-def test_a_waiver_that_speaks_of_no_requirement_is_a_slip(tmp_path, capsys):
+def test_a_waiver_that_matches_no_requirement_is_refused(tmp_path, capsys):
     path = file(tmp_path, GOOD.replace("usage.*", "usge.*").replace('"example"', '"openai"'))
     assert _guarded(["run", "openai", "--waivers", str(path)], debug=False) == 2
-    assert "the waiver of 'usge.*' for openai speaks of none of" in capsys.readouterr().err
+    assert "the waiver of 'usge.*' for openai matches none of" in capsys.readouterr().err
 
 
 def test_a_waiver_for_a_target_that_nobody_judges_is_a_slip():

@@ -191,7 +191,7 @@ def _reader(trust: Path | None, revoked: Path | None, seen: Path | None) -> Veri
 
 
 def _day(told: str | None) -> date:
-    from conformance.config.waivers import today
+    from conformance.model.clock import today
 
     try:
         return date.fromisoformat(told) if told else today()

@@ -22,7 +22,8 @@ def waivers_command(sources: tuple[Path, ...], strict: bool) -> None:
 
     Reason, owner and link are empty: a file is refused until somebody has filled them in.
     """
-    from conformance.config.waivers import drafts, today
+    from conformance.model.clock import today
+    from conformance.report.waivers import drafts
 
     written = [
         draft for source in sources for found in _results(source) for draft in drafts(found, today(), strict=strict)

@@ -13,10 +13,12 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from conformance import __version__
-from conformance.config.waivers import Waiver, apply, today
+from conformance.config.waivers import Waiver
 from conformance.judge.catalogue import load
+from conformance.model.clock import today
 from conformance.report.replay_commands import curl, python
 from conformance.report.tally import VERDICTS, exit_code, index, score
+from conformance.report.waivers import apply
 from conformance.run.reproducer import readable_first, seen
 from conformance.selftest.mutation_score import mutation_score
 

@@ -99,9 +99,9 @@ def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: b
     from dataclasses import replace
 
     from conformance import plan as planning
-    from conformance.config.waivers import today
     from conformance.judge.catalogue import load as load_checks
     from conformance.model.budget import planned_as
+    from conformance.model.clock import today
     from conformance.run.launch import REFERENCE_MODEL
 
     try:
