@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.contract.bounds import plainly, top
+from conformance.contract.parameters import common_traits
 from conformance.contract.validity import allows_null, branches
 from conformance.model import (
     Combination,
@@ -23,7 +24,6 @@ from conformance.model import (
 from conformance.model.json_text import MISSING
 
 KEYWORDS: Final = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems", "pattern")
-VISIBLE_DEFAULTS: Final = frozenset({"n", "max_tokens", "echo", "stream", "logprobs"})
 COERCIBLE: Final = frozenset({"integer", "number", "boolean"})
 
 
@@ -158,7 +158,7 @@ def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:
         yield row("coercion", "invalid_is_refused", Level.SHOULD, promise)
     if "enum" in _only_branch(parameter.schema):
         yield row("enum", "invalid_is_refused", Level.MUST, f"`{name}` outside its documented values is refused.")
-    if parameter.default is not MISSING and parameter.default is not None and name in VISIBLE_DEFAULTS:
+    if parameter.default not in (MISSING, None) and common_traits(name).visible_default:
         promise = f"A request without `{name}` is answered as with its default {parameter.default!r}."
         yield row("default", "default_is_explicit", Level.MUST, promise)
     yield from _nested_rows(parameter)

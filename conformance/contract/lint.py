@@ -73,7 +73,7 @@ def _sources(data: Mapping[str, Any], openapi: Mapping[str, Any]) -> Iterator[Mi
 def _names(data: Mapping[str, Any], parameters: Collection[str]) -> Iterator[Mistake]:
     """Members of the request that are spoken of in passing."""
     known = {*parameters, "include_usage"}
-    named = [(f"/examples/{name}", name) for name in data.get("examples", {})]
+    named = [(f"/{key}/{name}", name) for key in ("examples", "parameters") for name in data.get(key, {})]
     for place, row in enumerate(data.get("requirements", ())):
         named += [(f"/requirements/{place}/when/{name}", name) for name in row.get("when", {})]
     for place, row in enumerate(data.get("combinations", ())):

@@ -16,6 +16,7 @@ import jsonschema
 from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
 from conformance.contract.lint import mistakes
+from conformance.contract.parameters import described
 from conformance.contract.semantics import semantics
 from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
 from conformance.contract.yaml_file import ContractError as ContractError
@@ -235,6 +236,7 @@ def _assemble(
         ),
         combinations=tuple(_combination(row) for row in data.get("combinations", ())),
         examples={name: tuple(values) for name, values in data.get("examples", {}).items()},
+        described=described(data.get("parameters", {})),
         unknown_fields=Validity(data.get("unknown_fields", "unspecified")),
     )
     derived = [

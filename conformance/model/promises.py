@@ -10,6 +10,7 @@ from typing import Any
 
 from conformance.model.cases import Validity
 from conformance.model.json_text import MISSING
+from conformance.model.parameter_traits import ParameterTraits, Role
 
 
 class Level(StrEnum):
@@ -243,11 +244,16 @@ class Contract:
     combinations: tuple[Combination, ...] = ()
     examples: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     unknown_fields: Validity = Validity.UNSPECIFIED
+    described: Mapping[str, ParameterTraits] = field(default_factory=dict)  # parameters that others do not have
     frozen: Mapping[str, Any] = field(default_factory=dict)  # the set that counts: its date, and what is gone since
 
     def binding(self, check: str) -> Requirement | None:
         """The first requirement that binds `check`; None where none does."""
         return self._by_check.get(check)
+
+    def by_role(self, role: Role) -> str:
+        """The name of the parameter with this role; empty where this provider documents none."""
+        return next((name for name, traits in self.described.items() if traits.role is role), "")
 
     def limit(self, parameter: str) -> Limit | None:
         return self._by_parameter.get(parameter)

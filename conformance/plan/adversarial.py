@@ -56,8 +56,8 @@ def _watched(context: PlanContext, key: str, cases: list[RequestCase], number: i
 def _overflowing(context: PlanContext, case: RequestCase) -> Iterator[Membership]:
     """A prompt that no common context holds tells, where it is refused for that, that there is a context."""
     if len(case.content) >= MEGABYTE:
-        for row in context.contract.requirements:
-            if row.check == "context_overflow" and row.params.get("behaviour") == "refuse":
+        for row in context.rows_on("overflow"):
+            if row.params.get("behaviour") == "refuse":
                 yield part("overflow", row.id, "long")
 
 

@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from conformance.contract.applicability import Trigger
+from conformance.contract.parameters import traits
 from conformance.contract.validity import combines, validity
 from conformance.model import Contract, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
+from conformance.model.parameter_traits import ParameterTraits
 from conformance.model.request_view import RequestView
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.parameter_values import inside, specimens
@@ -22,7 +24,6 @@ SHORT: Final = 5
 LONG: Final = 12
 MANY: Final = 64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
 PAIR: Final = ("100", "70")  # tokens that are set against one another, which any vocabulary has
-MULTIPLY: Final = frozenset({"n", "best_of"})  # parameters that multiply what a request costs
 NEARLY_COLD: Final = 0.01  # what stands in for temperature 0 where the target refuses 0
 
 
@@ -52,10 +53,18 @@ class PlanContext:
         """The requirements by id."""
         return {row.id: row for row in self.contract.requirements}
 
+    def rows_on(self, group: str) -> list[Requirement]:
+        """The requirements whose checks look at groups of this kind."""
+        return [row for row in self.contract.requirements if self.checks[row.check].group == group]
+
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds of groups that some requirement of this contract looks at."""
         return frozenset(self.checks[row.check].group for row in self.contract.requirements)
+
+    def traits(self, name: str) -> ParameterTraits:
+        """What is known about a parameter beyond its schema."""
+        return traits(self.contract, name)
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
@@ -180,4 +189,4 @@ def part(kind: str, key: str, role: str) -> Membership:
     return Membership(kind, key, role)
 
 
-__all__ = ["LONG", "MANY", "MULTIPLY", "PAIR", "PROMPT", "SHORT", "PlanContext", "identity", "part", "rename"]
+__all__ = ["LONG", "MANY", "PAIR", "PROMPT", "SHORT", "PlanContext", "identity", "part", "rename"]

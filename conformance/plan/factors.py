@@ -23,15 +23,18 @@ NEVER: Final = "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no 
 ABSENT: Final = MISSING
 
 
-TOLD: Final = frozenset({"response_format", "context_length_exceeded_behavior"})  # two values differ in the reply
-
-
 @dataclass(frozen=True)
 class Factor:
     """A thing that requests differ in."""
 
     name: str
     levels: tuple[FactorLevel, ...]
+    any_value: bool = False  # any value of a kind does as well as another
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that it is named after; the channel is chosen by `stream`."""
+        return "stream" if self.name == "channel" else self.name
 
     @property
     def base(self) -> FactorLevel:
@@ -40,7 +43,7 @@ class Factor:
     def of(self, body: Mapping[str, Any]) -> FactorLevel | None:
         """The level that a body has, or None where it has another value. Free values are told by their shape."""
         exact = next((one for one in self.levels if one.holds(body)), None)
-        if exact is not None or self.name not in FREE or body.get(self.name) is None:
+        if exact is not None or not self.any_value or body.get(self.name) is None:
             return exact
         shape = self._shape(body[self.name])
         return next((one for one in self.levels if shape and self._shape(one.patch.get(self.name)) == shape), None)
@@ -63,9 +66,6 @@ class Factor:
         return ""
 
 
-FREE: Final = frozenset({"prompt", "suffix", "user", "seed"})  # of which any value of a kind does as well as another
-
-
 def factors(context: PlanContext, *, suspects: bool = False) -> tuple[Factor, ...]:
     """The dimensions of a contract with every level that it surely allows and that the target has not refused.
 
@@ -82,11 +82,11 @@ def _dimensions(context: PlanContext, suspects: bool) -> Iterator[Factor]:
     for name in ("channel", *context.contract.parameters):
         if name in {"model", "stream", "stream_options"} or not context.has("stream" if name == "channel" else name):
             continue
-        build = _KNOWN.get(name, _plain)
+        build = _KNOWN.get(name, _by_traits)
         first, *others = build(context, name)
         levels = [first, *(one for one in others if one.label != first.label and _usable(context, one, suspects))]
         if len(levels) > 1:
-            yield Factor(name, tuple(levels))
+            yield Factor(name, tuple(levels), context.traits(name).any_value)
 
 
 def _usable(context: PlanContext, one: FactorLevel, suspects: bool) -> bool:
@@ -121,12 +121,8 @@ def way(context: PlanContext, name: str) -> Mapping[str, Any]:
     Streams are written by code of their own, and what they forget is forgotten there: most effects are looked at in a
     stream and told from a plain reply, so that one request shows both what is never done and what streams leave out.
     """
-    return streaming(context) if not context.full and name in STREAMED and context.has("stream") else {}
-
-
-STREAMED: Final = frozenset(
-    {"echo", "suffix", "prompt", "stop", "logit_bias", "top_p", "response_format", "max_tokens", "min_p"}
-)
+    streamed = not context.full and context.traits(name).seen_in == "stream" and context.has("stream")
+    return streaming(context) if streamed else {}
 
 
 def fitting(context: PlanContext, patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,17 +236,13 @@ def _bias(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if context.full else []))
 
 
-def _sampling(*wanted: float) -> Callable[[PlanContext, str], Iterator[FactorLevel]]:
-    """A range that leaves no trace in a reply: values inside in `full`; one end, in turn, in the rows of `gate`."""
-
-    def build(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-        found = [context.number(name, number) for number in wanted]
-        if not context.full and (reach := far_ends(context, name)):
-            turn = list(context.contract.parameters).index(name) + context.seed
-            found = [reach[turn % len(reach)].value]
-        yield from _listed(name, ABSENT, *(number for number in found if number is not None))
-
-    return build
+def _ranged(context: PlanContext, name: str, inside: float) -> Iterator[FactorLevel]:
+    """A range that leaves no trace in a reply: a value inside in `full`; one end, in turn, in the rows of `gate`."""
+    number = context.number(name, inside)
+    if not context.full and (reach := far_ends(context, name)):
+        turn = list(context.contract.parameters).index(name) + context.seed
+        number = reach[turn % len(reach)].value
+    yield from _listed(name, ABSENT, *(() if number is None else (number,)))
 
 
 def far_ends(context: PlanContext, name: str) -> list[FactorLevel]:
@@ -260,19 +252,17 @@ def far_ends(context: PlanContext, name: str) -> list[FactorLevel]:
     return [min(reach, key=lambda one: one.value), max(reach, key=lambda one: one.value)] if reach else []
 
 
-def _values(*wanted: Any) -> Callable[[PlanContext, str], Iterator[FactorLevel]]:
-    def build(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-        yield from _listed(name, ABSENT, *(wanted if context.full else wanted[:1]))
-
-    return build
-
-
-def _plain(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    """A parameter that nobody knows more about: absent, and what its schema or the contract's examples offer."""
-    yield factor_level(name, ABSENT)
-    if not context.contract.parameters[name].required:
-        found = specimens(context.contract, name)
-        yield from found[: 2 if name in TOLD else 1]
+def _by_traits(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    """Absent, and what the traits of a parameter name; else what its schema or the contract's examples offer."""
+    known = context.traits(name)
+    if known.inside is not None:
+        yield from _ranged(context, name, known.inside)
+    elif known.sample is not None:
+        yield from _listed(name, ABSENT, known.sample)
+    else:
+        yield factor_level(name, ABSENT)
+        if not context.contract.parameters[name].required:
+            yield from specimens(context.contract, name)[: known.combined_values]
 
 
 def _listed(name: str, *values: Any) -> Iterator[FactorLevel]:
@@ -290,18 +280,6 @@ _KNOWN: Final[Mapping[str, Callable[[PlanContext, str], Iterator[FactorLevel]]]]
     "max_tokens": _max_tokens,
     "temperature": _temperature,
     "logit_bias": _bias,
-    "seed": _values(7),
-    "suffix": _values(" and so on."),
-    "user": _values("user-1"),
-    "top_p": _sampling(0.5),
-    "top_k": _sampling(5),
-    "min_p": _sampling(0.1),
-    "mirostat_lr": _sampling(0.1),
-    "mirostat_target": _sampling(1.5),
-    "presence_penalty": _sampling(0.5),
-    "frequency_penalty": _sampling(0.5),
-    "repetition_penalty": _sampling(1.2),
-    "ignore_eos": _flag,
 }
 
 __all__ = [

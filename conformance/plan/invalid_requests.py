@@ -10,7 +10,7 @@ from conformance.model import Combination, Level, Limit, Membership, RequestCase
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import MULTIPLY, PlanContext, part
+from conformance.plan.context import PlanContext, part
 from conformance.plan.factors import USAGE, factors, likely, streaming
 
 Labelled = tuple[str, Any]
@@ -48,8 +48,8 @@ def invalids(context: PlanContext) -> Iterator[CaseGroup]:
     """One breaking request for each row, on one channel in turn; in `full` two, of which the first on both channels."""
     rules = {rule.id: rule for rule in context.contract.combinations}
     turn = context.seed
-    for row in context.contract.requirements:
-        if row.check != "invalid_is_refused" or row.id.partition(".")[0] in {"protocol", "auth"}:
+    for row in context.rows_on("refuse"):
+        if row.area in {"protocol", "auth"}:
             continue
         rule = rules.get(str(row.params.get("combination")))
         found = (
@@ -58,7 +58,7 @@ def invalids(context: PlanContext) -> Iterator[CaseGroup]:
             else [one for one in _changes(context, row, turn) if _only(context, one[1])]
         )
         for place, (label, patch) in enumerate(found[: MOST if context.full else 1]):
-            if _floods(patch):
+            if _floods(context, patch):
                 continue  # see `floods`
             rank = 2 if row.level is Level.MUST and not place else LATE
             both = not place and (context.full or turn == context.seed)
@@ -70,16 +70,17 @@ def invalids(context: PlanContext) -> Iterator[CaseGroup]:
 
 def floods(context: PlanContext) -> Iterator[RequestCase]:
     """Numbers of choices that fill the memory of a server which takes them: they go out one by one, as hostile ones."""
-    for row in context.contract.requirements if context.full else ():
-        if row.check == "invalid_is_refused" and row.params.get("keyword") == "maximum":
+    for row in context.rows_on("refuse") if context.full else ():
+        if row.params.get("keyword") == "maximum":
             for label, patch in list(_changes(context, row, context.seed))[:MOST]:
-                if _floods(patch) and _only(context, patch):
+                if _floods(context, patch) and _only(context, patch):
                     probe = part("refuse", f"{row.id} {label}", "probe")
                     yield context.case("invalid", context.body(patch), probe, breaks=(row.id,), hostile=True)
 
 
-def _floods(patch: Mapping[str, Any]) -> bool:
-    return any(isinstance(patch.get(name), (int, float)) and patch[name] >= FLOOD for name in MULTIPLY)
+def _floods(context: PlanContext, patch: Mapping[str, Any]) -> bool:
+    counts = (value for name, value in patch.items() if context.traits(name).multiplies_cost)
+    return any(isinstance(count, (int, float)) and count >= FLOOD for count in counts)
 
 
 def _cases(

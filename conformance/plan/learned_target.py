@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from conformance.contract.parameters import common_traits
 from conformance.model import Credential
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
@@ -14,7 +15,6 @@ from conformance.model.json_text import MISSING
 _CONTEXT: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
 _NO_VERDICT: Final = frozenset({401, 403, 408, 429})
 _WORD: Final = re.compile(r"[a-z][a-z_]*")
-OWED: Final = frozenset({"model", "prompt", "max_tokens", "temperature", "stream", "stream_options"})
 FEW: Final = 4
 
 
@@ -92,7 +92,8 @@ class LearnedTarget:
         told = [next(iter(patch)) for patch in self.refused.values() if len(patch) == 1 and None not in patch.values()]
         rest = self.accepted | self.suspect
         open_still = {label.partition("=")[0] for label in rest if not label.endswith("=null")}
-        return {name: told.count(name) for name in sorted({*told} - OWED - open_still)}
+        names = [name for name in sorted({*told} - open_still) if not common_traits(name).in_every_request]
+        return {name: told.count(name) for name in names}
 
     def spoils(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds what the target has turned down alone, or members that it does not take together."""

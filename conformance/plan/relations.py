@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from conformance.model import Validity
 from conformance.model.json_text import dumps
+from conformance.model.parameter_traits import Role
 from conformance.plan.case_group import CaseGroup
 from conformance.plan.context import LONG, MANY, PAIR, PROMPT, PlanContext, part
 from conformance.plan.factors import (
@@ -185,7 +186,7 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
             # what a penalty does shows where words come again
-            more = {"max_tokens": MANY} if key.endswith("_penalty") and context.has("max_tokens") else {}
+            more = {"max_tokens": MANY} if context.traits(key).acts_on_repetition and context.has("max_tokens") else {}
             absent, null = {**setting, **more}, {**setting, **more, **patch}
             yield from _two(context, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
@@ -224,12 +225,11 @@ def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
 
 def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """A stop sequence that cannot occur, and members that have no business with the text."""
+    known = ((name, context.traits(name).inert) for name in context.contract.parameters)
+    given = [(name, value) for name, value in known if value is not None]
     inert = {
         **context.fitting("stop", [NEVER], NEVER),
-        "user": "user-2",
-        "metadata": {"purpose": "test"},
-        "extra_body": {},
-        "seed": 11,
+        **dict(sorted(given, key=lambda item: isinstance(item[1], int))),  # text first, then numbers
     }
     if context.contract.unknown_fields is Validity.VALID:
         inert["x_unknown_field"] = "ignored"
@@ -274,9 +274,10 @@ def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
     # in long texts at a high temperature chance would have its way
     hot = context.number("temperature", 2, 1.9, 1.5, 1) if context.has("temperature") else None
     ground = {**rich(context), **setting, **({"max_tokens": LONG} if context.has("max_tokens") else {})}
-    for parameter, values in (("top_p", (0.001, 0.01)), ("top_k", (1,)), ("min_p", (1,))):
+    for parameter in context.contract.parameters:
+        values = context.traits(parameter).narrowing
         # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
-        found = context.number(parameter, *values) if context.has(parameter) and hot is not None else None
+        found = context.number(parameter, *values) if values and context.has(parameter) and hot is not None else None
         if found is not None and found in values:
             narrow = {**ground, "temperature": hot, parameter: found, **_way(context, parameter, setting)}
             yield from _two(context, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
@@ -334,8 +335,9 @@ def _way(context: PlanContext, name: str, setting: Patch) -> Patch:
 
 
 def _tier(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    if context.has("service_tier") and name == "plain":
-        for one in specimens(context.contract, "service_tier"):
+    reported = context.contract.by_role(Role.REPORTED)
+    if context.has(reported) and name == "plain":
+        for one in specimens(context.contract, reported):
             if _fine(context, one.patch):
                 probe = context.case("relation", context.body(one.patch), part("tier", one.label, "probe"))
                 yield CaseGroup("values", 3, (probe,))
@@ -343,13 +345,12 @@ def _tier(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
 
 def _overflow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """More tokens than any context has. Stop sequences keep a target cheap that lowers the limit, as some promise."""
-    behaviour = "context_length_exceeded_behavior"
-    for row in context.contract.requirements:
-        if row.check != "context_overflow" or name != "plain" or not context.has("max_tokens"):
-            continue
+    policy = context.contract.by_role(Role.CONTEXT_OVERFLOW)
+    choices = context.traits(policy).choices
+    for row in context.rows_on("overflow") if name == "plain" and context.has("max_tokens") else ():
         patch = {key: value for key, value in row.when.items() if key in context.contract.parameters}
-        if context.has(behaviour) and row.params.get("behaviour") in {"refuse", "truncate"}:
-            patch[behaviour] = "error" if row.params["behaviour"] == "refuse" else "truncate"
+        if context.has(policy) and row.params.get("behaviour") in choices:
+            patch[policy] = choices[row.params["behaviour"]]
         brief = context.fitting("stop", [" ", ",", "\n", "."], [" ", ","], [" "], " ")
         control = context.case("relation", context.body(patch), part("overflow", row.id, "control"))
         beyond = context.body(patch, brief, {"max_tokens": ENDLESS})

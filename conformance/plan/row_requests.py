@@ -15,8 +15,6 @@ from conformance.plan.single_values import accepts, singles
 
 DRAWN: Final = "with drawn values"
 FORCED: Final = {"100": 100}
-BENDS: Final = frozenset({"stop", "response_format"})
-BENT: Final = frozenset({"logit_bias", "ignore_eos", "suffix"})  # what may take a text out of any format
 
 
 def grid(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
@@ -117,7 +115,8 @@ def _row(
     body = dressed(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
-    if "json" in context.kinds and "response_format" in body and not BENT & body.keys():
+    keeps_format = not any(context.traits(name).breaks_format for name in body)
+    if "json" in context.kinds and "response_format" in body and keeps_format:
         groups.append(part("json", f"row {dumps(row)}", "probe"))
     yield context.case("row", body, *groups, note=DRAWN if body != plain else "")
 
@@ -125,7 +124,8 @@ def _row(
 def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
     """Whether a forced token has room to repeat itself, and nothing else shapes the text."""
     several = (context.request(body).max_tokens or 0) > 2
-    return body.get("logit_bias") == FORCED and several and not BENDS & body.keys()
+    free = not any(context.traits(name).ends_forced_text for name in body)
+    return body.get("logit_bias") == FORCED and several and free
 
 
 def _shown(context: PlanContext, found: Sequence[Factor]) -> list[Row]:

@@ -18,7 +18,6 @@ PROMPTS: Final = (
 REPLIES: Final = 24
 ENOUGH: Final = 3
 FEW: Final = 2
-STATISTICS: Final = frozenset({"parameter_spreads_texts", "penalty_reduces_repetition"})
 
 
 def bursts(context: PlanContext) -> Iterator[CaseGroup]:
@@ -49,9 +48,9 @@ def _way(context: PlanContext, place: int) -> dict[str, Any]:
 
 def arms(context: PlanContext) -> Iterator[CaseGroup]:
     """Many replies at each end of a sampling parameter, where some requirement looks at its effect."""
-    for row in context.contract.requirements:
+    for row in context.rows_on("arms") if context.full else ():
         name = str(row.params.get("parameter"))
-        if row.check in STATISTICS and context.has(name) and context.full:
+        if context.has(name):
             yield from _both_arms(context, name)
 
 
@@ -61,7 +60,7 @@ def filters(context: PlanContext) -> Iterator[CaseGroup]:
         name = str(row.params.get("parameter"))
         if row.check != "filter_bounds_the_choice" or not context.has(name, "logprobs", "temperature"):
             continue
-        value = context.number(name, *((2, 3) if name == "top_k" else (0.5,)))
+        value = context.number(name, *context.traits(name).bounding)
         told: dict[str, Any] = {
             name: value,
             "temperature": 1,
@@ -77,7 +76,7 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
     ends = _ends(context, name)
     if ends is None:
         return
-    if name.endswith("_penalty"):
+    if context.traits(name).acts_on_repetition:
         # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
         yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
         if context.greedy:
@@ -107,14 +106,7 @@ def _arms(
 
 def _ends(context: PlanContext, name: str) -> tuple[float, float] | None:
     """Values near both ends of a parameter that the contract surely allows."""
-    wanted: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-        "temperature": ((0.01,), (2, 1.9, 1.5)),
-        "top_p": ((0.01, 0.001), (1, 0.99)),
-        "top_k": ((1, 2), (100, 50)),
-        "min_p": ((0,), (1, 0.99)),
-        "repetition_penalty": ((1,), (1.9, 1.5)),
-    }
-    low, high = wanted.get(name, ((-2, -1.9), (2, 1.9)))
+    low, high = context.traits(name).ends
     found = context.number(name, *low), context.number(name, *high)
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 

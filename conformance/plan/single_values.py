@@ -11,15 +11,11 @@ from conformance.model import Limit, Membership, Validity
 from conformance.model.json_text import dumps
 from conformance.plan.boundaries import ends, open_ends
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import MULTIPLY, PlanContext, part
+from conformance.plan.context import PlanContext, part
 from conformance.plan.factors import ABSENT, STREAM, factors, far_ends, runs_on, way
 from conformance.plan.learned_target import FEW
 from conformance.plan.parameter_values import FactorLevel, factor_level, specimens
 
-# Dimensions that a reply shows: one value of each goes alone in every profile, so that its refusal poisons nothing.
-SHOWN: Final = frozenset({"channel", "prompt", "n", "best_of", "echo", "logprobs", "stop", "max_tokens", "suffix"})
-SAFE: Final = frozenset({"stop", "max_tokens", "best_of"})  # others show as much: these go where there is room
-LATER: Final = frozenset({"stream"})  # it is met with usage, which asks for more
 LAST: Final = 9
 TOGETHER: Final = frozenset({"row", "relation", "cut"})  # cases of which a refusal speaks of a combination
 MOST_CLEARED: Final = 2
@@ -58,9 +54,12 @@ def singles(context: PlanContext) -> Iterator[CaseGroup]:
     shared = [one for dimension in found for value in dimension.levels for one in accepts(context, value, "control")]
     yield CaseGroup("values", 0, (context.case("base", context.base, *shared),))
     for one in found:
-        wanted = [value for value in one.levels[1:] if one.name in SHOWN and value.label not in LATER]
-        streamed = way(context, one.name) if one.name not in SAFE else {}
-        yield from (alone(context, value, rank=4 if one.name in SAFE else 1, way=streamed) for value in wanted[:1])
+        known = context.traits(one.parameter)
+        # a plain stream is left out: a stream with usage shows as much and more
+        wanted = [value for value in one.levels[1:] if known.visible_in_reply and value.label != STREAM.label]
+        elsewhere = known.also_shown_elsewhere
+        streamed = {} if elsewhere else way(context, one.parameter)
+        yield from (alone(context, value, rank=4 if elsewhere else 1, way=streamed) for value in wanted[:1])
     if context.validity_of(context.base) is not Validity.VALID:
         # where temperature 0 is left open, what nothing else shows is asked for without it
         last = [value for one in found for value in one.levels[1:] if context.standing(value.patch) is Validity.VALID]
@@ -72,10 +71,10 @@ def singles(context: PlanContext) -> Iterator[CaseGroup]:
     yield from _nothing_but_echo(context)
     # the ends of ranges that rows do not try
     tried = {value.label for one in found for value in one.levels}
-    wide = [one.name for one in found if one.name not in SHOWN - MULTIPLY | {"temperature", "seed"}]
-    far = [value for name in wide for value in far_ends(context, name)[name in MULTIPLY :] if value.label not in tried]
+    far = [value for one in found for value in _untried_ends(context, one.parameter) if value.label not in tried]
     for bundle in _companies(context, far, "values", 1):
-        many = MULTIPLY & {one.key.split(".")[1] for one in bundle.cases[1].groups}
+        names = {one.key.split(".")[1] for one in bundle.cases[1].groups}
+        many = any(context.traits(name).multiplies_cost for name in names)
         yield bundle if many or len(bundle.cases[1].groups) > 1 else replace(bundle, rank=3)
     alike = [value for value in _nulls(context) if value.patch.keys() & {"prompt", "temperature"}]
     kept = [value for value in _nulls(context) if value.patch.keys() & {"max_tokens"}]
@@ -83,6 +82,14 @@ def singles(context: PlanContext) -> Iterator[CaseGroup]:
         yield from _companies(context, some, "values", 1)
     if not runs_on(context):  # which the reply to none tells, so null waits for it
         yield from _companies(context, kept, "learned", 1)
+
+
+def _untried_ends(context: PlanContext, name: str) -> list[FactorLevel]:
+    """The ends of a range that no row combines; the low end of what multiplies the cost is the base already."""
+    known = context.traits(name)
+    if known.multiplies_cost:
+        return far_ends(context, name)[1:]
+    return [] if known.visible_in_reply or known.in_every_request or known.any_value else far_ends(context, name)
 
 
 def edges(context: PlanContext) -> Iterator[CaseGroup]:
@@ -100,17 +107,17 @@ def edges(context: PlanContext) -> Iterator[CaseGroup]:
         row = f"request.{limit.parameter}.edge"
         yield from (_observed(context, row, one.label, one.patch) for one in open_ends(limit) if row in context.rows)
     yield from _companies(context, within, "rows", 3)
+    observed = {row.id for row in context.rows_on("observe")}
     for rule in context.contract.combinations:
-        told = context.rows.get(rule.id)
-        if told is not None and told.check == "edge_is_observed" and rule.example and context.has(*rule.example):
+        if rule.id in observed and rule.example and context.has(*rule.example):
             yield _observed(context, rule.id, "", rule.example)
 
 
 def named(context: PlanContext) -> Iterator[CaseGroup]:
     """Members that a row of the contract names itself, such as a field that the document does not know."""
-    for row in context.contract.requirements:
+    for row in context.rows_on("accept"):
         members = row.params.get("probe")
-        if row.check == "valid_is_accepted" and isinstance(members, Mapping):
+        if isinstance(members, Mapping):
             key = f"{row.id} {dumps(members)}"
             control = context.case("base", context.base, part("accept", key, "control"))
             probe = context.case("value", context.body(members), part("accept", key, "probe"))
@@ -209,7 +216,7 @@ def alone(
 ) -> CaseGroup:
     """A value with its control, which differs in it only."""
     base = dict(context.base if control is None else control)
-    if _multiplies(value) and "max_tokens" in base:
+    if _multiplies(context, value) and "max_tokens" in base:
         base["max_tokens"] = 1
     body = {name: one for name, one in {**base, **value.patch, **(way or {})}.items() if one is not ABSENT}
     if context.standing(value.patch) is not Validity.VALID:
@@ -265,7 +272,7 @@ def _company(
     context: PlanContext, kept: list[FactorLevel], phase: str, rank: int, base: Mapping[str, Any]
 ) -> CaseGroup:
     whole = {**base, **_patch(kept)}
-    if any(_multiplies(one) for one in kept) and "max_tokens" in whole:
+    if any(_multiplies(context, one) for one in kept) and "max_tokens" in whole:
         whole["max_tokens"] = 1
     body = {name: value for name, value in whole.items() if value is not ABSENT}
     role = "probe" if len(kept) == 1 and _lonely(context, base, body) else "joint"
@@ -279,10 +286,10 @@ def _lonely(context: PlanContext, base: Mapping[str, Any], body: Mapping[str, An
     return base.keys() <= context.bare.keys() and context.validity_of(body) is Validity.VALID
 
 
-def _multiplies(value: FactorLevel) -> bool:
+def _multiplies(context: PlanContext, value: FactorLevel) -> bool:
     """Whether a value asks for so many choices that each may only have one token."""
-    numbers = [one for name, one in value.patch.items() if name in MULTIPLY and isinstance(one, int)]
-    return max(numbers, default=0) > FEW
+    counts = [count for name, count in value.patch.items() if context.traits(name).multiplies_cost]
+    return max([count for count in counts if isinstance(count, int)], default=0) > FEW
 
 
 def _nothing_but_echo(context: PlanContext) -> Iterator[CaseGroup]:
