@@ -22,7 +22,7 @@ from conformance.certificate.statement import OURS, StatementError, derived
 from conformance.certificate.statement import parse as parse_statement
 from conformance.certificate.trust import trusted
 from conformance.cli import _guarded
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge
 from conformance.judge import fixtures as ex
@@ -31,7 +31,8 @@ from conformance.model.clock import today
 from conformance.recording.canonical_json import canonical, seal, sealed
 from conformance.recording.plan_lock import LockError, parse, seed_of
 from conformance.reference import serve
-from conformance.run import locked_run as held
+from conformance.run import locked_run
+from conformance.run.launch import resolve_settings
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
 from tests.certificates import CLAIMS, DAY, NONCE, RECORDING, Case, certified, copied
@@ -213,9 +214,9 @@ def test_a_plan_is_never_replaced_and_its_nonce_is_fit(conformance, whole):
     there = ("plan", "madeup", "--specs", whole.specs[0], "--profile", "certify")
     code, _, err = conformance(*there, "--lock", whole.home / "plan.lock")
     assert code == 2
-    assert "is there already and may be in use" in err
+    assert "exists and may be in use" in err
     assert "expected 16 to 128" in conformance(*there, "--lock", "b", "--nonce", "short")[2]
-    assert "--no-hostile does not go with --lock" in conformance(*there, "--lock", "b", "--no-hostile")[2]
+    assert "--no-hostile cannot be combined with --lock" in conformance(*there, "--lock", "b", "--no-hostile")[2]
     assert "--nonce goes with --lock" in conformance(*there, "--nonce", NONCE)[2]
     assert "has no set that was in force" in conformance(*there, "--lock", "b", "--requirements", "2020-01-01")[2]
 
@@ -230,8 +231,8 @@ def test_a_plan_is_never_replaced_and_its_nonce_is_fit(conformance, whole):
         (("--claim", "no echo"), "--claim is "),
         (("--max-requests", "10"), "--max-requests is 10, and "),
         (("--no-hostile",), "--no-hostile is True, and "),
-        (("--select", "usage.*"), "--select does not go with --plan"),
-        (("--resume",), "--resume does not go with --plan"),
+        (("--select", "usage.*"), "--select cannot be combined with --plan"),
+        (("--resume",), "--resume cannot be combined with --plan"),
         (("--header", "x-a: b"), "--header names 1, others than the 0"),
     ],
 )
@@ -265,11 +266,11 @@ def test_what_is_no_plan_is_told(data):
 
 
 def test_settings_come_from_the_plan(whole):
-    chosen = settings("madeup", {"plan": whole.home / "plan.lock", "specs": whole.specs})
+    chosen = resolve_settings("madeup", {"plan": whole.home / "plan.lock", "specs": whole.specs})
     assert (chosen.profile, chosen.seed, chosen.claims) == ("certify", seed_of(NONCE), CLAIMS)
     assert chosen.requirements == DAY
     with pytest.raises(SettingsError, match="cannot be read"):
-        held.opened(whole.home / "nowhere")
+        locked_run.read(whole.home / "nowhere")
 
 
 # Another version of the suite
@@ -307,17 +308,17 @@ def test_a_contract_that_has_changed_since_names_the_version(case):
 
 
 def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
-    honest = examine.redraw.planning.phases
+    honest = examine.replan.planning.phases
 
     def otherwise(*given, **more):
         for phase in honest(*given, **{**more, "seed": 1}):
             yield replace(phase, name=f"{phase.name}!")
 
-    monkeypatch.setattr(examine.redraw.planning, "waves", otherwise)
+    monkeypatch.setattr(examine.replan.planning, "phases", otherwise)
     known = verify.VerifierKnowledge(trusted(case.trust))
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert [one.code for one in found.faults] == ["PLAN_DEPARTED"], "the plan that is fixed can still be drawn here"
-    monkeypatch.setattr(examine.redraw, "agrees", lambda *_: False)
+    monkeypatch.setattr(examine.replan, "agrees", lambda *_: False)
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert found.faults == ()
     assert "this installation plans otherwise" in found.unexamined[0]

@@ -500,12 +500,11 @@ def test_a_verdict_that_is_open_and_a_check_that_crashed(case, monkeypatch):
 
 def test_what_replies_lead_to_has_limits(case):
     case.resealed(lambda told: told.update(adaptive={"waves": ["base"], "most": -1}))
-    found = examine.redraw.departures(
+    messages = examine.replan.departures(
         read(case.bundle / RECORDING), lock.read(case.bundle / "plan.lock"), load("madeup", case.specs)
     )
-    told = [one.message for one in found]
-    assert told == [
-        "there is a wave 'values'; the plan allows base",
+    assert list(messages) == [
+        "there is a phase 'values'; the plan allows base",
         "0 requests follow from replies; the plan allows -1",
     ]
 

@@ -34,7 +34,7 @@ def closed(recording: Recording) -> Iterator[Rejection]:
 
 def planned(recording: Recording, lock: PlanLock) -> Iterator[Rejection]:
     """Whether the run was made with this plan, after it."""
-    header, told = recording.header, lock.told
+    header, told = recording.header, lock.document
     mark = header.get("plan")
     if not isinstance(mark, Mapping):
         yield Rejection("PLAN_MISSING", "the recording names no plan; run with --plan")

@@ -20,7 +20,7 @@ from conformance.recording import read as read_recording
 from conformance.recording.build import build
 from conformance.recording.plan_lock import LockError, PlanLock
 from conformance.report.index import RESULTS
-from conformance.run import replan as redraw
+from conformance.run import replan
 from conformance.run.launch import RECORDING
 
 
@@ -68,11 +68,11 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     if contract is None or then is None or any(one.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for one in faults):
         return Examined(tuple(faults), needs, lock, recording)
     now = verdicts.derived(recording, contract)
-    departures = list(redraw.departures(recording, lock, contract))
-    if departures and not redraw.agrees(lock, contract):
+    departures = [Rejection("PLAN_DEPARTED", message) for message in replan.departures(recording, lock, contract)]
+    if departures and not replan.agrees(lock, contract):
         needs, departures = _needs(lock, "this installation plans otherwise"), []
     doubts = [*departures, *verdicts.compared(told, now)]
-    if doubts and lock.told["suite"] != build():
+    if doubts and lock.document["suite"] != build():
         needs, doubts = _needs(lock, f"this build comes to something else: {doubts[0]}"), []
     return Examined((*faults, *doubts, *verdicts.complete(now, then)), needs, lock, recording, contract, now)
 
@@ -97,7 +97,7 @@ def _terms(
     lock: PlanLock, specs: Sequence[Path], faults: list[Rejection]
 ) -> tuple[Contract | None, frozen.RequirementSet | None, str]:
     """The contract and the set that the plan names, or what has to be installed to have them."""
-    told, wanted = lock.told["contract"], lock.told["requirements"]
+    told, wanted = lock.document["contract"], lock.document["requirements"]
     try:
         contract = contracts.load(told["provider"], specs, load_checks())
         then = frozen.in_force(told["provider"], wanted["date"], specs)
@@ -113,5 +113,5 @@ def _terms(
 
 
 def _needs(lock: PlanLock, why: str) -> str:
-    suite = lock.told["suite"]
+    suite = lock.document["suite"]
     return f"{why}; to examine it, install completions-conformance {suite['version']} (build {suite['sha256'][:12]})"

@@ -57,14 +57,14 @@ def _demanded(found: Examined, terms: CertificateTerms, nonce: str | None) -> It
     if found.lock is None:
         return
     lock: PlanLock = found.lock
-    if lock.told["suite"] != build():
-        made = lock.told["suite"]
+    if lock.document["suite"] != build():
+        made = lock.document["suite"]
         yield Rejection(
             "SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that one"
         )
-    if lock.told["profile"] != PROFILE:
-        yield Rejection("PLAN_DEPARTED", f"the plan has the profile {lock.told['profile']}; certified is {PROFILE}")
-    if not lock.told["hostile"]:
+    if lock.document["profile"] != PROFILE:
+        yield Rejection("PLAN_DEPARTED", f"the plan has the profile {lock.document['profile']}; certified is {PROFILE}")
+    if not lock.document["hostile"]:
         yield Rejection("PLAN_DEPARTED", "the plan leaves hostile requests out, and a certificate speaks of them")
     if nonce is not None and nonce != lock.nonce:
         yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce!r:.40}, given was {nonce!r:.40}")
@@ -74,5 +74,7 @@ def _demanded(found: Examined, terms: CertificateTerms, nonce: str | None) -> It
         yield Rejection(
             "NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; name it with --nonce"
         )
-    if lock.told["seed"] != seed_of(lock.nonce):
-        yield Rejection("SEED_CHOSEN", f"the seed is {lock.told['seed']}; expected {seed_of(lock.nonce)}, of the nonce")
+    if lock.document["seed"] != seed_of(lock.nonce):
+        yield Rejection(
+            "SEED_CHOSEN", f"the seed is {lock.document['seed']}; expected {seed_of(lock.nonce)}, of the nonce"
+        )

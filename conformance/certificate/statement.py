@@ -68,7 +68,7 @@ def derived(found: Examined) -> dict[str, Any]:
     """The part of the predicate that follows from the bundle alone, and is made again when it is verified."""
     assert found.lock is not None  # noqa: S101 - what was examined without a fault has all of it
     assert found.recording is not None  # noqa: S101
-    told, recording, results = found.lock.told, found.recording, found.results
+    told, recording, results = found.lock.document, found.recording, found.results
     rows = [row for row in results["requirements"] if scored(row)]
     areas = levels(rows, told["claims"])
     failed = sorted(name for area in areas.values() for name in area["lacking"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli.options import options
-from conformance.config.settings import Settings, SettingsError, settings
+from conformance.config.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from conformance.model import Contract
@@ -30,9 +30,9 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     from conformance.recording import RecordingError
     from conformance.recording.load import gather
     from conformance.report import index, outputs, results, terminal
-    from conformance.run.launch import load, waived
+    from conformance.run.launch import load, resolve_settings, waived
 
-    chosen = settings(provider, given)
+    chosen = resolve_settings(provider, given)
     contract = load(chosen)
     try:
         gathered = gather(files, contract)

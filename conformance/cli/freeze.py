@@ -9,7 +9,7 @@ import click
 
 from conformance.cli.list import contract_of
 from conformance.cli.options import options
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 
 
 @click.command("freeze")
@@ -20,11 +20,12 @@ def freeze_command(provider: str, day: str | None, **given: Any) -> int:
     """Keep the requirements of PROVIDER that are in force now as a set, for `run --requirements DATE`."""
     from conformance.contract import ContractError
     from conformance.contract import requirement_sets as frozen
+    from conformance.run.launch import resolve_settings
 
     contract = contract_of(provider, given)
     try:
         found = frozen.freeze(contract, day or datetime.now(UTC).date().isoformat())
-        file = frozen.write(found, settings(provider, given).specs)
+        file = frozen.write(found, resolve_settings(provider, given).specs)
     except ContractError as error:
         raise SettingsError(str(error).replace("--requirements", "--date")) from None
     click.echo(f"{len(found.levels)} requirements of {contract.title}: {file}")
@@ -43,9 +44,10 @@ def frozen_command(provider: str, before: str | None, after: str | None, **given
     """
     from conformance.contract import ContractError
     from conformance.contract import requirement_sets as frozen
+    from conformance.run.launch import resolve_settings
 
     contract = contract_of(provider, given)
-    specs = settings(provider, given).specs
+    specs = resolve_settings(provider, given).specs
     try:
         if before is None:
             for day in frozen.dates(provider, specs):

@@ -12,7 +12,7 @@ import click
 
 from conformance.cli.options import FILE, of_targets, options
 from conformance.cli.selected_targets import refuse_both
-from conformance.config.settings import KEY_VARIABLE, Settings, SettingsError, settings
+from conformance.config.settings import KEY_VARIABLE, Settings, SettingsError
 
 if TYPE_CHECKING:
     from conformance.config.targets import Entry
@@ -43,13 +43,14 @@ def config_command(provider: str | None, config: Path | None, globs: tuple[str, 
     Keys are never shown, nor are values of headers and query parameters.
     """
     from conformance.config import targets
+    from conformance.run.launch import resolve_settings
 
     if provider is not None:
         refuse_both(config, globs)
-        _show(settings(provider, given), targets.everything(given))
+        _show(resolve_settings(provider, given), targets.everything(given))
         return
     for entry in targets.read(config or Path(FILE)).chosen(globs):
-        _show(settings(entry.provider, targets.merged(entry, given)), targets.everything(given, entry), entry)
+        _show(resolve_settings(entry.provider, targets.merged(entry, given)), targets.everything(given, entry), entry)
 
 
 def _show(chosen: Settings, held: Mapping[str, tuple[Any, str]], entry: Entry | None = None) -> None:

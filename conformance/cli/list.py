@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from conformance.cli.options import options
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 from conformance.model import Contract, Requirement
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY")
@@ -21,9 +21,9 @@ LAYERS: Final = ("contract", "standard", "ecosystem")
 
 def contract_of(provider: str, given: dict[str, Any]) -> Contract:
     """The contract that a command speaks of."""
-    from conformance.run.launch import load
+    from conformance.run.launch import load, resolve_settings
 
-    return load(settings(provider, given))
+    return load(resolve_settings(provider, given))
 
 
 @click.command("list")
@@ -41,7 +41,7 @@ def list_command(
     The numbers go to standard error, so that the list can be piped; --counts gives them alone. With --checks no
     PROVIDER is needed.
     """
-    from conformance.run.launch import selected
+    from conformance.run.launch import resolve_settings, selected
 
     if provider is None and not checks:
         raise SettingsError("no provider is named; expected `conformance list PROVIDER`, or --checks")
@@ -49,7 +49,7 @@ def list_command(
         _checks(())
         return
     contract = contract_of(provider, given)
-    ids = selected(settings(provider, given), contract)
+    ids = selected(resolve_settings(provider, given), contract)
     rows = [
         row
         for row in contract.requirements
@@ -107,9 +107,10 @@ def explain_command(id: str, of: str | None, provider: str | None, **given: Any)
     """
     from conformance import contract
     from conformance.report import requirement_card as explain
+    from conformance.run.launch import resolve_settings
 
     only = of or provider
-    names = (only,) if only else contract.providers(settings("", given).specs)
+    names = (only,) if only else contract.providers(resolve_settings("", given).specs)
     contracts = [contract_of(name, given) for name in names]
     found = list(_rows(id, contracts))
     if not found:

@@ -85,18 +85,18 @@ def _listed(made: Plan) -> Iterator[str]:
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
     from conformance.recording.plan_lock import LockError
-    from conformance.run import locked_run as held
     from conformance.run.launch import check
+    from conformance.run.locked_run import make_lock
 
     contract = check(chosen, of_target=bool(chosen.base_url))
     seeded = "seed" in from_environment() | present(given)
     has_key = not chosen.base_url or bool(chosen.key)
-    made = held.locked(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
+    made = make_lock(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
     try:
         made.write(path)
     except LockError as error:
         raise SettingsError(str(error)) from None
-    told = made.told
+    told = made.document
     cases = sum(len(one["cases"]) for one in told["waves"])
     click.echo(f"{cases} requests, {told['requirements']['count']} requirements of {told['requirements']['date']}")
     click.echo(f"nonce {made.nonce} ({told['nonce_origin']}), seed {told['seed']}, profile {told['profile']}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from conformance.cli.options import FILE
-from conformance.config.settings import Settings, SettingsError, settings
+from conformance.config.settings import Settings, SettingsError
 
 Job: TypeAlias = tuple[Settings, Mapping[str, Any]]
 """What is to be judged, and the options that say so."""
@@ -19,11 +19,11 @@ def of_provider(provider: str, given: Mapping[str, Any]) -> list[Job]:
     from conformance import contract
     from conformance.run import launch
 
-    named = settings(provider, given)
+    named = launch.resolve_settings(provider, given)
     if provider == "all" and named.name:
         raise SettingsError("--name goes with one provider; targets of `all` are named after their providers")
     names = contract.providers(named.specs) if provider == "all" else (provider,)
-    chosen = [settings(name, given) for name in names]
+    chosen = [launch.resolve_settings(name, given) for name in names]
     for one in chosen:
         launch.check(one)
     return [(one, given) for one in chosen]
@@ -42,7 +42,7 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
     for entry in chosen:
         try:
             options = targets.merged(entry, given)
-            one = settings(entry.provider, options)
+            one = launch.resolve_settings(entry.provider, options)
             launch.check(one)
             waivers.check_targets(launch.waived(one), everybody | {one.target})
         except SettingsError as error:
@@ -54,10 +54,11 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
 def named(provider: str | None, config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]) -> list[Job]:
     """PROVIDER, or the chosen targets of the file; nothing but the file is looked at."""
     from conformance.config import targets
+    from conformance.run.launch import resolve_settings
 
     if provider is not None:
         refuse_both(config, globs)
-        return [(settings(provider, given), given)]
+        return [(resolve_settings(provider, given), given)]
     found = targets.read(config or Path(FILE))
     chosen = found.chosen(globs)
     targets.refuse_for_several(given, len(chosen))
@@ -65,7 +66,7 @@ def named(provider: str | None, config: Path | None, globs: tuple[str, ...], giv
     for entry in chosen:
         try:
             options = targets.merged(entry, given)
-            made.append((settings(entry.provider, options), options))
+            made.append((resolve_settings(entry.provider, options), options))
         except SettingsError as error:
             raise SettingsError(f"{found.path}, target {entry.name}: {error}") from None
     return made

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 
 
 @click.command("serve")
@@ -31,11 +31,11 @@ def serve_command(
 ) -> int:
     """Serve a provider that keeps the contract of PROVIDER, until Ctrl-C."""
     from conformance.reference import serve_forever
-    from conformance.run.launch import load
+    from conformance.run.launch import load, resolve_settings
     from conformance.selftest.altered_reference import altered_reference
     from conformance.selftest.faults import FAULTS
 
-    contract = load(settings(provider, given))
+    contract = load(resolve_settings(provider, given))
     if listing:
         for fault in FAULTS.values():
             if fault.applies(contract):

@@ -130,14 +130,15 @@ class Settings:
         return os.environ.get(self.api_key_env or KEY_VARIABLE, "").strip()
 
 
-def settings(provider: str, given: Mapping[str, Any]) -> Settings:
-    """Settings from options by key, as OPTIONS declares them; then from the environment, then defaults."""
-    chosen = from_environment() | present(given)
-    told = {one.key: one.default for one in OPTIONS} | chosen
-    if told["plan"]:
-        from conformance.run import locked_run as held
+def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from options by key, as OPTIONS declares them; then from the environment, then defaults.
 
-        told |= held.options(Path(told["plan"]), provider, chosen)
+    `fixed` are the options that the plan fixes; `conformance.run.launch.resolve_settings` reads them from it.
+    """
+    told = {one.key: one.default for one in OPTIONS} | chosen(given)
+    if told["plan"] and fixed is None:
+        raise ValueError("a plan is named without the options that it fixes; call resolve_settings")
+    told |= fixed or {}
     for key in _ABOVE_ZERO:
         if told[key] is not None and not 0 < told[key] < math.inf:
             raise SettingsError(f"--{key.replace('_', '-')} is {told[key]}; expected a number above 0")
@@ -182,6 +183,11 @@ def settings(provider: str, given: Mapping[str, Any]) -> Settings:
         name,
         Path(told["out"]),
     )
+
+
+def chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given or set in the environment, by key."""
+    return from_environment() | present(given)
 
 
 def present(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from conformance.config.settings import OPTIONS, Option, Settings, settings
+from conformance.config.settings import OPTIONS, Option, Settings
+from conformance.run.launch import resolve_settings
 
 # what costs time on each item, or at the end, and shows nothing for items that only look up a verdict
 LEAN: Final = tuple(f"-pno:{name}" for name in ("logging", "unraisableexception", "threadexception", "faulthandler"))
@@ -36,7 +37,7 @@ def asked(config: pytest.Config) -> Settings | None:
     provider = config.option.conformance_provider
     if not provider:
         return None
-    return settings(provider, {one.key: getattr(config.option, f"conformance_{one.key}") for one in OPTIONS})
+    return resolve_settings(provider, {one.key: getattr(config.option, f"conformance_{one.key}") for one in OPTIONS})
 
 
 def _declared(option: Option) -> dict[str, Any]:

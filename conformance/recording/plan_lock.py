@@ -1,88 +1,86 @@
-"""A plan made beforehand: what a run will send, fixed with a nonce before anything is sent, and its own hash."""
+"""A plan lock: the requests of a run, fixed in a file with a nonce and its own hash before anything is sent."""
 
 from __future__ import annotations
 
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from conformance.model import Contract, Phase
+from conformance.contract.requirement_sets import RequirementSet
+from conformance.model import Phase
 from conformance.model.budget import Budget
-from conformance.model.json_text import dumps
 from conformance.recording.canonical_json import SEAL, canonical, digest, seal, sealed
 from conformance.recording.json_forms import case_out, phase_in
-
-if TYPE_CHECKING:
-    from conformance.config.settings import Settings
-    from conformance.contract.requirement_sets import RequirementSet
-    from conformance.plan import Plan
 
 FORMAT: Final = "conformance-plan/1"
 NAME: Final = "plan.lock"
 GIVEN, DRAWN = "given", "drawn"
-ALONE: Final = "alone"  # what was refused in company, sent in smaller company
 _NONCE: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 
 
 class LockError(ValueError):
-    """A plan that cannot be used: in one line, what is wrong and what to do."""
+    """A plan that cannot be used: one line that says what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
 class PlanLock:
-    """A plan as it was fixed. `told` is the document; the rest are readings of it."""
+    """A locked plan: `document` is the file as JSON, the properties read it."""
 
-    told: Mapping[str, Any]
+    document: Mapping[str, Any]
 
     @property
     def sha256(self) -> str:
-        return str(self.told[SEAL])
+        return str(self.document[SEAL])
 
     @property
     def nonce(self) -> str:
-        return str(self.told["nonce"])
+        return str(self.document["nonce"])
 
     @property
     def mark(self) -> dict[str, str]:
-        """What the header of a recording says of the plan: evidence is bound to it from its first record on."""
+        """What the header of a recording says of the plan, which binds the evidence to it from the first record on."""
         return {"sha256": self.sha256, "nonce": self.nonce}
 
     @property
     def canary(self) -> str:
-        """The wrong key of this run, masked wherever a target repeats it: if it is found, masking has failed."""
+        """The wrong key of this run. It is redacted like a secret; if it shows up in a file, redaction has failed."""
         return canary(self.nonce)
 
     @property
     def budget(self) -> Budget:
-        return Budget(**self.told["ceilings"])
+        return Budget(**self.document["ceilings"])
 
     @cached_property
     def drawn(self) -> tuple[Mapping[str, Any], ...]:
-        """The drawn bodies, which another version of a library would draw otherwise."""
-        return tuple(json.loads(text) for text in self.told["drawn"])
+        """The drawn bodies; another version of a library would draw others."""
+        return tuple(json.loads(text) for text in self.document["drawn"])
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        """What is sent to a target that takes every documented value."""
-        return tuple(phase_in(one) for one in self.told["waves"])
+        """What is sent to a target that accepts every documented value."""
+        return tuple(phase_in(phase) for phase in self.document["waves"])
 
     def write(self, path: Path) -> None:
-        """Write the plan; one that is there already is never replaced, since a run may rest on it."""
+        """Write the file. An existing one is never replaced, since a run may depend on it."""
         try:
             with path.open("xb") as file:
-                file.write(canonical(self.told) + b"\n")
+                file.write(canonical(self.document) + b"\n")
         except FileExistsError:
-            raise LockError(f"{path} is there already and may be in use; give another name, or delete it") from None
+            raise LockError(f"{path} exists and may be in use; give another name, or delete it") from None
+
+
+def lock(contents: Mapping[str, Any]) -> PlanLock:
+    """A plan lock with these contents, under its format and its hash."""
+    return PlanLock(sealed({"format": FORMAT, **contents}))
 
 
 def seed_of(nonce: str) -> int:
-    """The seed that follows from a nonce: whoever runs cannot try seeds until one suits."""
+    """The seed that follows from a nonce, so that nobody can try seeds until one suits."""
     return int(digest(b"seed " + nonce.encode("ascii"))[:8], 16)
 
 
@@ -91,8 +89,8 @@ def canary(nonce: str) -> str:
     return f"sk-canary-{digest(b'canary ' + nonce.encode('ascii'))[:40]}"
 
 
-def fresh(nonce: str | None) -> tuple[str, str]:
-    """The nonce, and whether it was given or drawn here."""
+def nonce_and_origin(nonce: str | None) -> tuple[str, str]:
+    """The nonce to use, and whether it was given or drawn here."""
     if nonce is None:
         return secrets.token_hex(16), DRAWN
     if not _NONCE.fullmatch(nonce):
@@ -100,76 +98,19 @@ def fresh(nonce: str | None) -> tuple[str, str]:
     return nonce, GIVEN
 
 
-def masked(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """Extra headers or query parameters, with the values of secret ones left out."""
-    from conformance.send.target import is_secret
-
-    return [[name, "(secret)" if is_secret(name) else value] for name, value in pairs]
-
-
-def make(
-    chosen: Settings, contract: Contract, plan: Plan, then: RequirementSet, nonce: str, origin: str, *, has_key: bool
-) -> PlanLock:
-    """Fix a plan. `then` is the set of requirements that is to count."""
-    from conformance.contract import home
-    from conformance.plan import LEFT_OUT
-    from conformance.plan.case_group import ORDER
-    from conformance.recording.build import build
-    from conformance.run.confirm import COPIES, MOST_CASES
-
-    folder = home(contract.provider, chosen.specs)
-    files = {f"{name}_sha256": digest((folder / f"{name}.yaml").read_bytes()) for name in ("openapi", "contract")}
-    return PlanLock(
-        sealed(
-            {
-                "format": FORMAT,
-                "nonce": nonce,
-                "nonce_origin": origin,
-                "planned_at": datetime.now(UTC).isoformat(timespec="seconds"),
-                "suite": build(),
-                "contract": {
-                    "provider": contract.provider,
-                    "revision": contract.revision,
-                    "sha256": contract.sha256,
-                    **files,
-                },
-                "requirements": {"date": then.date, "sha256": set_hash(then), "count": len(then.levels)},
-                "profile": chosen.profile,
-                "seed": chosen.seed,
-                "target": {
-                    "name": chosen.target,
-                    "base_url": chosen.base_url,
-                    "path": contract.path,
-                    "model": plan.context.model,
-                    "headers": masked(chosen.headers),
-                    "query": masked(chosen.query),
-                    "has_key": has_key,
-                },
-                "claims": list(chosen.claims),
-                "hostile": chosen.hostile,
-                "ceilings": asdict(chosen.budget),
-                "repeats": {"copies": COPIES, "most": MOST_CASES},
-                "adaptive": {"waves": sorted({*ORDER, ALONE, LEFT_OUT}), "most": len(plan.cases)},
-                "drawn": [dumps(body) for body in plan.drawn],
-                "waves": [phase_out(phase) for phase in plan.phases],
-            }
-        )
-    )
-
-
 def phase_out(phase: Phase) -> dict[str, Any]:
-    """A wave as a recording tells it."""
-    told: dict[str, Any] = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
-    return {**told, "cases": [case_out(case) for case in phase.cases]}
+    """A phase in the form that recordings use."""
+    members = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
+    return {**members, "cases": [case_out(case) for case in phase.cases]}
 
 
-def set_hash(then: RequirementSet) -> str:
-    """The id of a set of requirements: the hash of its file."""
-    return digest(str(then).encode("utf-8"))
+def set_hash(requirements: RequirementSet) -> str:
+    """The hash that identifies a requirement set: that of its file."""
+    return digest(str(requirements).encode("utf-8"))
 
 
 def read(path: Path) -> PlanLock:
-    """A plan from its file, its hash proved; a LockError for anything else."""
+    """A plan lock from its file, its hash verified; a LockError for anything else."""
     try:
         return parse(path.read_bytes(), str(path))
     except OSError as error:
@@ -177,18 +118,18 @@ def read(path: Path) -> PlanLock:
 
 
 def parse(data: bytes, name: str = NAME) -> PlanLock:
-    """A plan from its bytes."""
+    """A plan lock from its bytes."""
     try:
-        told = json.loads(data)
-        known = isinstance(told, dict) and told.get("format") == FORMAT
-        own, now = (told.get(SEAL), seal(told)) if known else ("", "")
-        whole = known and canonical(told) + b"\n" == data
+        document = json.loads(data)
+        known = isinstance(document, dict) and document.get("format") == FORMAT
+        stated, actual = (document.get(SEAL), seal(document)) if known else ("", "")
+        is_canonical = known and canonical(document) + b"\n" == data
     except (ValueError, RecursionError):
-        raise LockError(f"{name} is no plan, or was changed; make one with `conformance plan --lock`") from None
+        raise LockError(f"{name} is not a plan, or was changed; make one with `conformance plan --lock`") from None
     if not known:
-        raise LockError(f"{name} is no {FORMAT}; make one with `conformance plan --lock`")
-    if own != now:
-        raise LockError(f"{name} gives its hash as {own!s:.12}…, its content has {now:.12}…; it was changed")
-    if not whole:
-        raise LockError(f"{name} is not written as `conformance plan --lock` writes it; it was changed")
-    return PlanLock(told)
+        raise LockError(f"{name} is not a {FORMAT} file; make one with `conformance plan --lock`")
+    if stated != actual:
+        raise LockError(f"{name} states the hash {stated!s:.12}…, its content has {actual:.12}…; it was changed")
+    if not is_canonical:
+        raise LockError(f"{name} is not formatted as `conformance plan --lock` writes it; it was changed")
+    return PlanLock(document)

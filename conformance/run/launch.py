@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance import contract as contracts
 from conformance.config import waivers
-from conformance.config.settings import Settings, SettingsError
+from conformance.config.settings import Settings, SettingsError, chosen
+from conformance.config.settings import settings as settings_from_options
 from conformance.model import Contract
 from conformance.model.budget import planned_as
 
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
+
+
+def resolve_settings(provider: str, given: Mapping[str, Any]) -> Settings:
+    """Settings from options by key; those that a plan fixes are read from it."""
+    options = chosen(given)
+    if not options.get("plan"):
+        return settings_from_options(provider, given)
+    from conformance.run.locked_run import fixed_options
+
+    return settings_from_options(provider, given, fixed_options(Path(options["plan"]), provider, options))
 
 
 def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
@@ -135,14 +146,14 @@ def _fixed(settings: Settings, contract: Contract) -> PlanLock | None:
     """The plan that was made beforehand, proved to be still what it was, and a copy of it beside the recording."""
     if settings.plan is None:
         return None
-    from conformance.recording import plan_lock as lock
-    from conformance.run import locked_run as held
+    from conformance.recording import plan_lock
+    from conformance.run import locked_run
 
-    plan = held.opened(settings.plan)
-    held.check(plan, contract, settings, has_key=not settings.base_url or bool(settings.key))
+    lock = locked_run.read(settings.plan)
+    locked_run.check(lock, contract, settings, has_key=not settings.base_url or bool(settings.key))
     settings.folder.mkdir(parents=True, exist_ok=True)
-    (settings.folder / lock.NAME).write_bytes(settings.plan.read_bytes())
-    return plan
+    (settings.folder / plan_lock.NAME).write_bytes(settings.plan.read_bytes())
+    return lock
 
 
 @contextmanager

@@ -1,127 +1,177 @@
-"""A run under a plan: settings come from the plan, and what has changed since it was made stops the run."""
+"""A run under a plan lock: the lock is made from settings, fixes the options of the run, and is checked before it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance import contract as contracts
 from conformance.config.settings import Settings, SettingsError
-from conformance.contract import requirement_sets as frozen
-from conformance.recording import plan_lock as locks
+from conformance.contract import requirement_sets
+from conformance.model.budget import planned_as
+from conformance.model.json_text import dumps
+from conformance.recording import plan_lock
 from conformance.recording.build import build
+from conformance.recording.canonical_json import digest
 from conformance.recording.plan_lock import LockError, PlanLock
 
 if TYPE_CHECKING:
     from conformance.model import Contract
 
+ISOLATION: Final = "alone"
+"""The phase in which members of a refused combination are sent in smaller combinations."""
 
-def options(path: Path, provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a plan fixes, by key; a SettingsError where another value is `given`."""
-    plan = opened(path)
-    there = plan.told["contract"]["provider"]
-    if provider != there:
-        raise SettingsError(f"{path} is a plan for {there!r}, not for {provider!r}; name that provider")
+
+def fixed_options(path: Path, provider: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a lock fixes, by key; a SettingsError where `given` asks for another value."""
+    document = read(path).document
+    locked_provider = document["contract"]["provider"]
+    if provider != locked_provider:
+        raise SettingsError(f"{path} is a plan for {locked_provider!r}, not for {provider!r}; name that provider")
     for name, why in (
         ("select", "a run under a plan judges all requirements"),
-        ("resume", "a run under a plan is made in one go; begin again with a fresh plan"),
+        ("resume", "a run under a plan is made in one go; start again with a fresh plan"),
     ):
         if given.get(name):
-            raise SettingsError(f"--{name} does not go with --plan: {why}")
-    fixed = _fixed(plan, provider)
-    for key, value in fixed.items():
-        told = given.get(key)
-        if told is not None and (tuple(told) if isinstance(value, tuple) else told) != value:
-            option = f"--{key.replace('_', '-')}"
-            shown = "nothing" if value in (None, "", (), False) else repr(value)
-            raise SettingsError(f"{option} is {told!r}, and {path} fixes {shown}; leave it out, or plan again")
-    return fixed
-
-
-def _fixed(plan: PlanLock, provider: str) -> dict[str, Any]:
-    told, target, ceilings = plan.told, plan.told["target"], plan.told["ceilings"]
-    return {
-        "profile": told["profile"],
-        "seed": told["seed"],
+            raise SettingsError(f"--{name} cannot be combined with --plan: {why}")
+    target, ceilings = document["target"], document["ceilings"]
+    fixed = {
+        "profile": document["profile"],
+        "seed": document["seed"],
         "base_url": target["base_url"],
         "model": target["model"],
         "name": "" if target["name"] == provider else target["name"],
-        "claim": tuple(told["claims"]),
-        "no_hostile": not told["hostile"],
-        "requirements": told["requirements"]["date"],
+        "claim": tuple(document["claims"]),
+        "no_hostile": not document["hostile"],
+        "requirements": document["requirements"]["date"],
         "max_requests": ceilings["requests"],
         "max_tokens": ceilings["completion_tokens"],
         "max_prompt_tokens": ceilings["prompt_tokens"],
         "max_seconds": ceilings["seconds"],
     }
+    for key, value in fixed.items():
+        other = given.get(key)
+        if other is not None and (tuple(other) if isinstance(value, tuple) else other) != value:
+            option = f"--{key.replace('_', '-')}"
+            shown = "nothing" if value in (None, "", (), False) else repr(value)
+            raise SettingsError(f"{option} is {other!r}, and {path} fixes {shown}; leave it out, or plan again")
+    return fixed
 
 
-def opened(path: Path) -> PlanLock:
-    """A plan from its file; a SettingsError where it is none."""
+def read(path: Path) -> PlanLock:
+    """A plan lock from its file; a SettingsError where it is not one."""
     try:
-        return locks.read(path)
+        return plan_lock.read(path)
     except LockError as error:
         raise SettingsError(str(error)) from None
 
 
-def check(plan: PlanLock, contract: Contract, chosen: Settings, *, has_key: bool) -> None:
-    """Refuse to run under a plan that is not what would be planned now, of the same drawn bodies."""
-    from conformance.run import replan as redraw
+def check(lock: PlanLock, contract: Contract, settings: Settings, *, has_key: bool) -> None:
+    """Refuse to run where the suite, the contract, the settings or what would be planned differ from the lock."""
+    from conformance.run import replan
 
-    told, path = plan.told, chosen.plan
+    document, path = lock.document, settings.plan
     again = "make a fresh plan with `conformance plan --lock`"
-    if told["suite"] != build():
-        made, here = told["suite"], build()
-        builds = f"{made['version']} ({made['sha256'][:8]}), not by {here['version']} ({here['sha256'][:8]})"
+    locked_by, here = document["suite"], build()
+    if locked_by != here:
+        builds = f"{locked_by['version']} ({locked_by['sha256'][:8]}), not by {here['version']} ({here['sha256'][:8]})"
         raise SettingsError(f"{path} was made by {builds}; {again}, or install that version")
-    if contract.sha256 != told["contract"]["sha256"]:
+    if contract.sha256 != document["contract"]["sha256"]:
         raise SettingsError(f"{path} was made for another contract of {contract.provider} than is here; {again}")
-    then = frozen.in_force(contract.provider, told["requirements"]["date"], chosen.specs)
-    if locks.set_hash(then) != told["requirements"]["sha256"]:
-        raise SettingsError(f"{path} names the requirements of {then.date}, which have changed since; {again}")
-    target = told["target"]
+    in_force = requirement_sets.in_force(contract.provider, document["requirements"]["date"], settings.specs)
+    if plan_lock.set_hash(in_force) != document["requirements"]["sha256"]:
+        raise SettingsError(f"{path} names the requirements of {in_force.date}, which have changed since; {again}")
+    target = document["target"]
     if has_key is not target["has_key"]:
-        was, now = (("with" if one else "without") for one in (target["has_key"], has_key))
-        raise SettingsError(f"{path} was made {was} a key, and this run is {now} one; {again}")
+        then, now = (("with" if key else "without") for key in (target["has_key"], has_key))
+        raise SettingsError(f"{path} was made {then} a key, and this run is {now} one; {again}")
     for option, sent, fixed in (
-        ("--header", chosen.headers, target["headers"]),
-        ("--query", chosen.query, target["query"]),
+        ("--header", settings.headers, target["headers"]),
+        ("--query", settings.query, target["query"]),
     ):
-        if locks.masked(sent) != fixed:
+        if without_secrets(sent) != fixed:
             raise SettingsError(f"{option} names {len(sent)}, others than the {len(fixed)} of {path}; {again}")
-    if not redraw.agrees(plan, contract):
+    if not replan.agrees(lock, contract):
         raise SettingsError(f"{path} is not what is planned here, with these versions of libraries; {again}")
 
 
-def locked(chosen: Settings, contract: Contract, *, nonce: str | None, seeded: bool, has_key: bool) -> PlanLock:
-    """A plan for a run with these settings. Without a seed of one's own, the seed follows from the nonce."""
-    from dataclasses import replace
-
+def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seeded: bool, has_key: bool) -> PlanLock:
+    """Lock the plan of a run with these settings. Unless a seed is given, it follows from the nonce."""
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
-    from conformance.model.budget import planned_as
     from conformance.model.clock import today
+    from conformance.plan.case_group import ORDER
+    from conformance.run.confirm import COPIES, MOST_CASES
     from conformance.run.launch import REFERENCE_MODEL
 
     try:
-        number, origin = locks.fresh(nonce)
-        then = frozen.in_force(contract.provider, chosen.requirements or today().isoformat(), chosen.specs)
+        nonce, origin = plan_lock.nonce_and_origin(nonce)
+        day = settings.requirements or today().isoformat()
+        in_force = requirement_sets.in_force(contract.provider, day, settings.specs)
     except (LockError, contracts.ContractError) as error:
         raise SettingsError(str(error)) from None
-    if not chosen.hostile:
-        raise SettingsError("--no-hostile does not go with --lock: a certificate speaks of hostile requests too")
-    if chosen.select:
-        raise SettingsError("--select does not go with --lock: a plan that is fixed shows all requirements")
-    chosen = chosen if seeded else replace(chosen, seed=locks.seed_of(number))
+    if not settings.hostile:
+        raise SettingsError("--no-hostile cannot be combined with --lock: a certificate covers hostile requests too")
+    if settings.select:
+        raise SettingsError("--select cannot be combined with --lock: a locked plan covers all requirements")
+    if not seeded:
+        settings = replace(settings, seed=plan_lock.seed_of(nonce))
     options = planning.PlanOptions(
-        model=chosen.model or REFERENCE_MODEL,
-        profile=planned_as(chosen.profile),
-        seed=chosen.seed,
-        budget=chosen.budget,
-        claims=chosen.claims,
-        hostile=chosen.hostile,
+        model=settings.model or REFERENCE_MODEL,
+        profile=planned_as(settings.profile),
+        seed=settings.seed,
+        budget=settings.budget,
+        claims=settings.claims,
+        hostile=settings.hostile,
         has_key=has_key,
     )
-    found = planning.plan(contract, load_checks(), options)
-    return locks.make(chosen, contract, found, then, number, origin, has_key=has_key)
+    plan = planning.plan(contract, load_checks(), options)
+    folder = contracts.home(contract.provider, settings.specs)
+    return plan_lock.lock(
+        {
+            "nonce": nonce,
+            "nonce_origin": origin,
+            "planned_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "suite": build(),
+            "contract": {
+                "provider": contract.provider,
+                "revision": contract.revision,
+                "sha256": contract.sha256,
+                "openapi_sha256": digest((folder / "openapi.yaml").read_bytes()),
+                "contract_sha256": digest((folder / "contract.yaml").read_bytes()),
+            },
+            "requirements": {
+                "date": in_force.date,
+                "sha256": plan_lock.set_hash(in_force),
+                "count": len(in_force.levels),
+            },
+            "profile": settings.profile,
+            "seed": settings.seed,
+            "target": {
+                "name": settings.target,
+                "base_url": settings.base_url,
+                "path": contract.path,
+                "model": plan.context.model,
+                "headers": without_secrets(settings.headers),
+                "query": without_secrets(settings.query),
+                "has_key": has_key,
+            },
+            "claims": list(settings.claims),
+            "hostile": settings.hostile,
+            "ceilings": asdict(settings.budget),
+            "repeats": {"copies": COPIES, "most": MOST_CASES},
+            "adaptive": {"waves": sorted({*ORDER, ISOLATION, planning.LEFT_OUT}), "most": len(plan.cases)},
+            "drawn": [dumps(body) for body in plan.drawn],
+            "waves": [plan_lock.phase_out(phase) for phase in plan.phases],
+        }
+    )
+
+
+def without_secrets(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """Extra headers or query parameters, with the values of secret ones left out."""
+    from conformance.send.target import is_secret
+
+    return [[name, "(secret)" if is_secret(name) else value] for name, value in pairs]
