@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.judge.catalogue import CheckContext, load
-from conformance.judge.checks.sampling_statistics import RISK, at_most, rank_sum, repetition
+from conformance.judge.checks.sampling_statistics import at_most, rank_sum, repetition
 from conformance.judge.fixtures import choice, completion, contract, group, logprobs, plain
+from conformance.judge.tolerances import RISK
 from conformance.model import Inconclusive, Satisfied, Violation
 
 CHECKS = load()

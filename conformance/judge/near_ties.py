@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from conformance.judge.catalogue import CheckContext, show
 from conformance.judge.token_text import REPLACEMENT, echoed, is_special, raw
+from conformance.judge.tolerances import NEAR_TIE
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
-
-NEAR: Final = 0.5
-"""So little apart, either of two tokens may win on real hardware."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def _rival(answer: Answer, text: bytes) -> str | None:
             before += raw(token)
             continue
         others = {name: score for name, score in top.items() if name != token and isinstance(score, (int, float))}
-        near = [name for name, score in others.items() if abs(score - value) <= NEAR]
+        near = [name for name, score in others.items() if abs(score - value) <= NEAR_TIE]
         name = next((name for name in near if _begins(text[len(before) :], name)), None)
         if name is not None:
             return f"{show(token)} at {value:.2f}, {show(name)} at {others[name]:.2f}"

@@ -9,9 +9,9 @@ from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check
 from conformance.judge.checks.logprobs import is_number
-from conformance.judge.checks.sampling_statistics import RISK
 from conformance.judge.comparison import excuse, members
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
+from conformance.judge.tolerances import RISK
 from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 

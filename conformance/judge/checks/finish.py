@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.usage_counts import counted
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
+from conformance.judge.tolerances import SMALL_MAX_TOKENS
 from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.json_text import MISSING
@@ -137,8 +138,7 @@ def no_text_after_finish(x: Exchange, context: CheckContext) -> Findings:
 
 SCORED = {"max_tokens": 4, "logprobs": 1}
 FOUR = (" a b c d", [" a", " b", " c", " d"])
-ROOM = 256  # a request that asks for so few tokens
-SHORT = 1_000  # and has so few bytes ends at its own limit, not at that of any context
+SHORT = 1_000  # bytes of a request whose prompt fits any context beside so few tokens
 
 
 def _visible(one: Choice, limit: int, spent: bool) -> int:
@@ -181,7 +181,7 @@ def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
     """
     request = context.request(x)
     limit, reason = request.max_tokens or 0, context.get("reason", context.length)
-    if not 0 < limit <= ROOM or request.echo or len(x.case.content) > SHORT:
+    if not 0 < limit <= SMALL_MAX_TOKENS or request.echo or len(x.case.content) > SHORT:
         return
     used_up = counted(x.usage, "completion_tokens") == limit * request.choices and request.best_of == request.n
     spent = x.streamed and used_up

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import SCORED, is_number, scored
-from conformance.judge.checks.logprobs_values import COLD, maps, shaped
+from conformance.judge.checks.logprobs_values import maps, shaped
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
 from conformance.judge.token_text import is_plain
+from conformance.judge.tolerances import NEAR_ZERO_TEMPERATURE
 from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Exchange
 from conformance.model.request_view import RequestView
@@ -76,7 +77,7 @@ def _had_a_choice(request: RequestView, lists: Mapping[str, list[Any]], *, sever
 
     A distribution without entropy has only zeros, and temperature 0 may be applied before values are read.
     """
-    if several and COLD < request.number("temperature", 1) <= 1:
+    if several and NEAR_ZERO_TEMPERATURE < request.number("temperature", 1) <= 1:
         return "another choice of the same prompt has another text"
     if shaped(request):
         return ""  # a filter that leaves one token makes it certain

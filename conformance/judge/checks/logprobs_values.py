@@ -18,16 +18,17 @@ from conformance.judge.checks.logprobs import (
 )
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
 from conformance.judge.token_text import is_plain
+from conformance.judge.tolerances import (
+    LOGPROB_MASS,
+    LOGPROB_NOISE,
+    LOGPROB_ROUNDING,
+    NEAR_TIE,
+    NEAR_ZERO_TEMPERATURE,
+    NEGLIGIBLE_GAP,
+)
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
-
-ROUNDING = 1e-3  # rounded and 16-bit values may come out a little above 0
-MASS = 1.05  # so many roundings add up to less than this
-NOISE = 0.2  # two evaluations of one step differ by less on real hardware
-TIE = 0.5  # so near each other, either of two tokens may win on real hardware, depending on what runs beside it
-COLD = 0.01  # no token that is noticeably worse than the best has any chance below
-CHANCE = 14.0  # one in a million: above 0 some chance is left, and scores may be those after temperature
 
 TWO = {"logprobs": 2}
 GREEDY = {"logprobs": 2, "temperature": 0}
@@ -88,7 +89,7 @@ def logprobs_are_finite(x: Exchange, context: CheckContext) -> Findings:
 
 
 def _is_logprob(value: Any) -> bool:
-    return is_number(value) and value <= ROUNDING
+    return is_number(value) and value <= LOGPROB_ROUNDING
 
 
 @check(
@@ -236,7 +237,9 @@ def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
     """
     request = context.request(x)
     temperature = request.number("temperature", 1)
-    tie = None if temperature > COLD or request.echo or shaped(request) else CHANCE if temperature else TIE
+    greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not shaped(request)
+    # Above 0 some chance is left, and the values may be those after temperature.
+    tie = (NEGLIGIBLE_GAP if temperature else NEAR_TIE) if greedy else None
     for found, lists in scored(x):
         tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
         seen = 0
@@ -255,11 +258,11 @@ def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
 
 def _implausible(token: Any, value: float | None, top: Mapping[str, float], tie: float | None) -> Iterator[str]:
     mass = sum(map(exp, top.values()))
-    if mass > MASS:
+    if mass > LOGPROB_MASS:
         yield f"the alternatives {show(dict(top))} have a probability of {mass:.3f} together; expected at most 1"
     if value is None:
         return
-    if _known(token) and token in top and abs(top[token] - value) > NOISE:
+    if _known(token) and token in top and abs(top[token] - value) > LOGPROB_NOISE:
         yield (
             f"the sampled token {show(token)} has {value} in token_logprobs and {top[token]} among the alternatives; "
             "expected one value"

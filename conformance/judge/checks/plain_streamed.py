@@ -23,6 +23,7 @@ from conformance.judge.comparison import (
 )
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
 from conformance.judge.token_text import is_lossy_copy
+from conformance.judge.tolerances import close_logprobs
 from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
@@ -208,7 +209,7 @@ def _near(one: tuple[tuple[Any, ...], ...], other: tuple[tuple[Any, ...], ...]) 
 
 def _close(one: Any, other: Any) -> bool:
     if is_number(one) and is_number(other):
-        return bool(abs(one - other) <= 0.25 + 0.05 * abs(one))
+        return close_logprobs(one, other)
     return bool(one == other)
 
 

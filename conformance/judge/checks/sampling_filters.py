@@ -8,8 +8,9 @@ from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number, scored
-from conformance.judge.checks.logprobs_values import NOISE, maps
+from conformance.judge.checks.logprobs_values import maps
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
+from conformance.judge.tolerances import LOGPROB_NOISE
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
 from conformance.model.request_view import RequestView
@@ -72,7 +73,7 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
 
 def _ruled_out(name: str, bound: float, value: float, top: Mapping[str, Any]) -> Iterator[str]:
     """Why the filter forbids a token of this log probability beside these alternatives."""
-    better = sorted((one for one in top.values() if one > value + NOISE), reverse=True)
+    better = sorted((one for one in top.values() if one > value + LOGPROB_NOISE), reverse=True)
     if not better:
         return
     mass = sum(map(exp, better))
@@ -80,7 +81,7 @@ def _ruled_out(name: str, bound: float, value: float, top: Mapping[str, Any]) ->
         yield f"has {len(better)} likelier ones before it; expected one of the first {bound}, as top_k says"
     elif name == "top_p" and mass > bound + 0.02 and sum(map(exp, top.values())) < WHOLE:
         yield f"has likelier ones of {mass:.3f} together before it; expected less than top_p, {bound}"
-    elif name == "min_p" and value < better[0] + log(bound) - NOISE:
+    elif name == "min_p" and value < better[0] + log(bound) - LOGPROB_NOISE:
         yield f"is below {bound} times the likeliest, at {better[0]:.3f}; expected none below min_p"
 
 

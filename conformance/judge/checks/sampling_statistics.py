@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number
-from conformance.judge.checks.logprobs_values import NOISE, maps
+from conformance.judge.checks.logprobs_values import maps
 from conformance.judge.comparison import ENOUGH, commonest, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
+from conformance.judge.tolerances import LOGPROB_NOISE, NEAR_ZERO_TEMPERATURE, RISK
 from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.request_view import RequestView
 
-RISK: Final = 1e-6
 AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share
 REPEATED: Final = 6  # so often at the upper end no model is that sure of a word
 MARGIN: Final = 1.0  # a penalty of 2 overcomes this with room to spare
@@ -58,7 +58,7 @@ def narrowed(request: RequestView) -> bool:
     """Whether the request leaves the sampler one token to choose from, or nearly so."""
     if request.integer("top_k") == 1 or request.number("min_p", 0) >= 0.99:
         return True
-    return request.number("temperature", 1) <= 0.01 or request.number("top_p", 1) <= 0.01
+    return request.number("temperature", 1) <= NEAR_ZERO_TEMPERATURE or request.number("top_p", 1) <= 0.01
 
 
 def _arms(group: Group, narrow: str) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
@@ -238,7 +238,7 @@ def _in_reach(lists: Mapping[str, Any]) -> bool:
 
 
 def _near(one: Any, other: Any) -> bool:
-    return is_number(one) and is_number(other) and abs(one - other) <= NOISE
+    return is_number(one) and is_number(other) and abs(one - other) <= LOGPROB_NOISE
 
 
 def _overtaken(lists: Mapping[str, list[Any]], prompt: str, *, again: bool) -> bool:

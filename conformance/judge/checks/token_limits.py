@@ -7,12 +7,12 @@ from conformance.judge.checks.acceptance import error_text
 from conformance.judge.checks.logprobs import judged
 from conformance.judge.comparison import blame, comparable, counted, excuse, members
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream, usage
+from conformance.judge.tolerances import SMALL_MAX_TOKENS
 from conformance.model import Inconclusive, Observation, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 from conformance.model.request_view import RequestView
 
-ROOM = 256  # a request this small ends at its own limit, not at that of any context
 FOUR = {"max_tokens": 4}
 ENOUGH_FOR_TEXT = 8  # so many tokens that show nothing are no unfinished character
 
@@ -20,7 +20,7 @@ ENOUGH_FOR_TEXT = 8  # so many tokens that show nothing are no unfinished charac
 def _limited(request: RequestView) -> int:
     """The limit that the request names or the contract defaults to; 0 where none does, or a context may come first."""
     limit = request.max_tokens or 0
-    return limit if 0 < limit <= ROOM and request.best_of == request.n else 0
+    return limit if 0 < limit <= SMALL_MAX_TOKENS and request.best_of == request.n else 0
 
 
 @check(
@@ -42,7 +42,7 @@ def length_uses_the_limit(x: Exchange, context: CheckContext) -> Findings:
     """
     request = context.request(x)
     limit, told, prompt = _limited(request), counted(x, "completion_tokens"), counted(x, "prompt_tokens")
-    if not limit or told is None or (prompt or 0) > ROOM or x.error is not MISSING:
+    if not limit or told is None or (prompt or 0) > SMALL_MAX_TOKENS or x.error is not MISSING:
         return
     reasons = [found.finish_reason for found in x.choices.values()]
     full = reasons.count(context.length)
