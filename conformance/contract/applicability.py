@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from conformance.model import Contract, Credential, RequestCase, Requirement, Validity
 from conformance.model.exchange import Exchange
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, json_equal
 from conformance.model.request_view import RequestView
 
 
@@ -101,7 +101,7 @@ def applies(requirement: Requirement, request: RequestView) -> bool:
     """Whether the request has the values that the requirement's `when` names; a list names several."""
     for name, wanted in requirement.when.items():
         value = request.include_usage if name == "include_usage" else request.get(name)
-        if not (value in wanted if isinstance(wanted, list) else value == wanted):
+        if not any(json_equal(value, option) for option in (wanted if isinstance(wanted, list) else [wanted])):
             return False
     return True
 

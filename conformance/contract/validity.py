@@ -11,7 +11,7 @@ import jsonschema
 import jsonschema_rs
 
 from conformance.model import Combination, Contract, Validity
-from conformance.model.json_text import dumps
+from conformance.model.json_text import dumps, json_equal
 from conformance.model.request_view import RequestView
 
 ANNOTATIONS: Final = frozenset(
@@ -235,9 +235,9 @@ def _verdicts(contract: Contract, body: Any) -> Iterator[Validity]:
 
 def _by_schema(contract: Contract, body: Mapping[str, Any]) -> Iterator[Validity]:
     frame, lax = _frames(contract)
-    if not _is_valid(lax, body):
+    if not is_valid(lax, body):
         yield Validity.INVALID
-    elif not _is_valid(frame, body):
+    elif not is_valid(frame, body):
         yield Validity.UNSPECIFIED
     if contract.unknown_fields is not Validity.VALID and not body.keys() <= contract.parameters.keys():
         yield Validity.UNSPECIFIED
@@ -246,7 +246,8 @@ def _by_schema(contract: Contract, body: Mapping[str, Any]) -> Iterator[Validity
             yield Validity.UNSPECIFIED
 
 
-def _is_valid(schema: str, value: Any) -> bool:
+def is_valid(schema: str, value: Any) -> bool:
+    """Whether a value is an instance of a schema given as JSON text."""
     try:
         return bool(validator(schema).is_valid(value))
     except ValueError:  # integers beyond what the fast validator holds, lone surrogates
@@ -297,10 +298,10 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
         value = body.get(name)
         if value is None:
             value = contract.defaults.get(name)
-        if value not in (wanted if isinstance(wanted, (list, tuple)) else [wanted]):
+        if not any(json_equal(value, option) for option in (wanted if isinstance(wanted, (list, tuple)) else [wanted])):
             return False
     for name, shape in combination.shape.items():
-        if name not in body or not _is_valid(dumps(shape), body[name]):
+        if name not in body or not is_valid(dumps(shape), body[name]):
             return False
     if combination.compare is None:
         return True

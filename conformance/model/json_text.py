@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import json.encoder
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, Final, NoReturn
 
@@ -53,6 +53,17 @@ def named_twice(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return found
+
+
+def json_equal(first: Any, second: Any) -> bool:
+    """Whether two JSON values are equal as JSON Schema defines it: 1 equals 1.0, and true equals no number."""
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(json_equal, first, second))
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(json_equal(value, second[name]) for name, value in first.items())
+    return bool(first == second)
 
 
 def _compact(ascii_only: bool) -> Callable[[Any], str]:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from conformance.contract.validity import error_entry, validator
+from conformance.contract.validity import error_entry, is_valid
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, required_by_row, show
 from conformance.judge.fixtures import choice, completion, error, example, plain, stream
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
-from conformance.model.json_text import dumps
+from conformance.model.json_text import dumps, json_equal
 
-Place = tuple[str, Any]
+Located = tuple[str, Any]  # a value with the JSON pointer of its place
 
 
 @cache
@@ -25,94 +25,102 @@ def _split(path: str) -> tuple[str, str]:
     return above, step
 
 
-def instances(x: Exchange, path: str) -> tuple[Place, ...]:
+def instances(x: Exchange, path: str) -> tuple[Located, ...]:
     """All values at a path such as `choices[].logprobs.tokens[]`, in all documents, each with its JSON pointer."""
-    found: tuple[Place, ...] | None = x.places.get(path)
-    if found is None:
+    known: tuple[Located, ...] | None = x.places.get(path)
+    if known is None:
         above, step = _split(path)
-        found = tuple(place for one in instances(x, above) for place in _step(one, step))
-        x.places[path] = found
-    return found
+        known = tuple(child for parent in instances(x, above) for child in _children(parent, step))
+        x.places[path] = known
+    return known
 
 
-def _step(place: Place, step: str) -> Iterator[Place]:
-    at, value = place
+def _children(parent: Located, step: str) -> Iterator[Located]:
+    """The values one step below a value: the items of a list, the members of a map, or one member."""
+    at, value = parent
     if step == "[]" and isinstance(value, list):
-        yield from ((f"{at}/{number}", item) for number, item in enumerate(value))
+        yield from ((f"{at}/{index}", item) for index, item in enumerate(value))
     elif step == "*" and isinstance(value, dict):
         yield from ((f"{at}/{name}", item) for name, item in value.items())
     elif isinstance(value, dict) and step in value:
         yield f"{at}/{step}", value[step]
 
 
+JSON_TYPES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def _json_type(value: Any) -> str:
+    """The JSON type of a parsed value; integers are numbers."""
+    return JSON_TYPES[type(value)]
+
+
 def _is_type(value: Any, name: str) -> bool:
-    match name:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "string":
-            return isinstance(value, str)
-        case "array":
-            return isinstance(value, list)
-        case "object":
-            return isinstance(value, dict)
-        case "integer":  # 1.0 is an integer to JSON Schema
-            return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
-        case _:
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether a value is of a type as JSON Schema names it; 1.0 is an integer there."""
+    json_type = _json_type(value)
+    return json_type == name or (name == "integer" and json_type == "number" and value == value // 1)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _in_enum(value: Any, options: list[Any]) -> bool:
+    """Whether an enum lists the value, or leaves it to the row on the type: it has no option of the value's type."""
+    same_type = [option for option in options if _json_type(option) == _json_type(value)]
+    return not same_type or any(json_equal(value, option) for option in same_type)
 
 
 RULES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "type": lambda value, names: any(_is_type(value, name) for name in names),
-    # a value of another type is the type's row
-    "enum": lambda value, values: value in values or type(value) not in {type(one) for one in values},
-    "const": lambda value, wanted: bool(value == wanted),
-    "minimum": lambda value, bound: not _number(value) or value >= bound,
-    "maximum": lambda value, bound: not _number(value) or value <= bound,
+    "enum": _in_enum,
+    "const": json_equal,
+    "minimum": lambda value, bound: _json_type(value) != "number" or value >= bound,
+    "maximum": lambda value, bound: _json_type(value) != "number" or value <= bound,
     "minItems": lambda value, count: not isinstance(value, list) or len(value) >= count,
     "maxItems": lambda value, count: not isinstance(value, list) or len(value) <= count,
-    "pattern": lambda value, text: bool(validator(dumps({"pattern": text})).is_valid(value)),
+    "pattern": lambda value, pattern: is_valid(dumps({"pattern": pattern}), value),
     "not_null": lambda value, _: value is not None,
-    "schema": lambda value, shape: bool(validator(dumps(shape)).is_valid(value)),
+    "schema": lambda value, shape: is_valid(dumps(shape), value),
 }
 
 
-def _says(keyword: str, expected: Any) -> str:
-    told = {"schema": "one of its documented shapes", "not_null": "a value, or no such member"}
-    if keyword in told:
-        return told[keyword]
+def _described(keyword: str, expected: Any) -> str:
+    """What a keyword expects, for a message."""
+    if keyword == "schema":
+        return "one of its documented shapes"
+    if keyword == "not_null":
+        return "a value, or no such member"
     if isinstance(expected, list):
-        return " or ".join("null" if one is None else str(one) for one in expected)
+        return " or ".join("null" if option is None else str(option) for option in expected)
     return f"{keyword} {expected}"
 
 
-def _conforms(x: Exchange, context: CheckContext) -> Findings:
+def _field_findings(x: Exchange, context: CheckContext) -> Findings:
     """The findings of one row on all documents of an exchange."""
     path, keyword, expected = context["path"], context["keyword"], context["expected"]
-    held = 0
+    satisfied = 0
     if keyword == "required":
         above, name = _split(path)
         for at, parent in instances(x, above):
-            if isinstance(parent, dict) and name in parent:
-                held += 1
-            elif isinstance(parent, dict) and context.get("unless") in parent:
-                continue  # another object than the row speaks of
-            elif isinstance(parent, dict):
-                yield Violation(f"{name!r} is missing; expected it among {show(list(parent))}", at)
+            if not isinstance(parent, dict) or (name not in parent and context.get("unless") in parent):
+                continue  # not the object that the row is about
+            if name in parent:
+                satisfied += 1
+            else:
+                yield Violation(f"{name!r} is absent from the members {show(list(parent))}; expected it there", at)
     else:
         rule = RULES[keyword]
         for at, value in instances(x, path):
             if rule(value, expected):
-                held += 1
+                satisfied += 1
             else:
-                yield Violation(f"{path} is {show(value)}; expected {_says(keyword, expected)}", at)
-    if held:
-        yield Satisfied(count=held)
+                yield Violation(f"{path} is {show(value)}; expected {_described(keyword, expected)}", at)
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 FINISH = {"path": "choices[].finish_reason", "keyword": "enum", "expected": ["stop", "length", None]}
@@ -133,7 +141,7 @@ def plain_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     Fix: compare the field with its place in the provider's OpenAPI document and send what is written there.
     """
     if not x.streamed:
-        yield from _conforms(x, context)
+        yield from _field_findings(x, context)
 
 
 @check(
@@ -151,7 +159,7 @@ def chunk_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     Fix: build chunks from the same type as the plain body, with null where a value is not known yet.
     """
     if x.streamed:
-        yield from _conforms(x, context)
+        yield from _field_findings(x, context)
 
 
 @check(
@@ -175,4 +183,4 @@ def error_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     Fix: send every refusal through the one function that builds the documented error body.
     """
     if x.status is not None and context["status"] in {str(x.status), error_entry(context.contract, x.status)}:
-        yield from _conforms(x, context)
+        yield from _field_findings(x, context)
