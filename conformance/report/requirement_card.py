@@ -1,14 +1,14 @@
-"""A requirement in words: what it promises, why a client cares, what good and bad look like, how to mend a server."""
+"""One requirement in words: what it promises, why a client cares, a good and a bad example, how to fix a server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from conformance.judge.catalogue import Check, Example, Scope, load
-from conformance.model import Contract, Credential, Requirement
+from conformance.model import Contract, Credential, Level, Requirement
 from conformance.model.exchange import Exchange, Group
-from conformance.report.requirement_examples import Exhibit, exhibits
+from conformance.model.json_text import dumps
 
 LAYERS: Final = {
     "contract": "this provider's document",
@@ -17,119 +17,133 @@ LAYERS: Final = {
 }
 SCOPES: Final = {
     Scope.ANY: "every response, whatever its status",
-    Scope.SUCCESS: "every complete success, plain or streamed",
-    Scope.PLAIN: "every complete success that was not asked to stream",
+    Scope.SUCCESS: "every complete successful response, plain or streamed",
+    Scope.PLAIN: "every complete successful response without streaming",
     Scope.STREAM: "every complete stream",
     Scope.ERROR: "every complete error response",
 }
-KINDS: Final = {
-    "accept": "a request with one documented value more than its sibling, which the target accepts",
-    "refuse": "a request that breaks this alone, beside its sibling that does not and that the target accepts",
-    "observe": "a request at a point that the document leaves open, beside its sibling that is plainly valid",
+GROUPS: Final = {
+    "accept": "a request with one more documented value than its control, which the target accepts",
+    "refuse": "a request that breaks only this rule, beside a valid control that the target accepts",
+    "observe": "a request at a point that the document leaves open, beside a valid control",
     "channel": "the same invalid request with and without streaming",
-    "alive": "a plain request after hostile or broken-off ones",
+    "alive": "a plain request after adversarial or aborted ones",
     "twin": "the same request with and without streaming, at temperature 0",
     "repeat": "the same request twice, at temperature 0",
-    "seed": "the same request twice, sampled with one seed; the second one may be streamed",
-    "vary": "the same request several times, sampled without a seed or with different ones",
+    "seed": "the same request twice, sampled with one seed; the second may be streamed",
+    "vary": "the same request several times, sampled without a seed or with different seeds",
     "null": "the same request without a parameter and with null for it",
     "default": "the same request without a parameter and with its documented default",
-    "batch": "a list of prompts, and each of them alone",
-    "never": "the same request with and without something that must change nothing",
+    "batch": "a list of prompts, and each prompt alone",
+    "never": "the same request with and without a member that must change nothing",
     "logprobs": "the same request with and without log probabilities",
     "many": "the same request for one choice and for several",
-    "prefix": "the same request under a low and a high token limit",
-    "cut": "a request, and the same with a stop sequence that was taken from its own reply",
+    "prefix": "the same request with a low and a high token limit",
+    "cut": "a request, and the same with a stop sequence taken from its own reply",
     "echo": "the same request with and without echo",
-    "ban": "a request, and the same with a bias against what it wrote",
-    "force": "a request, and the same with a bias for one token",
-    "narrow": "a request at temperature 0, and one that leaves sampling a single candidate",
-    "best": "single draws, and requests for the best of many",
-    "burst": "requests that can be told apart, alone and all at once",
+    "ban": "a request, and the same with a bias against a token of its reply",
+    "force": "a request, and the same with a bias towards one token",
+    "narrow": "a request at temperature 0, and one whose sampling parameters leave a single candidate",
+    "best": "single samples, and requests for the best of many",
+    "burst": "distinguishable requests, one after another and all at once",
     "suffix": "the same request with and without a suffix",
     "json": "requests for a JSON format",
     "overflow": "a request whose prompt and limit exceed the context, beside a short one",
-    "arms": "many requests under a low and a high value of the parameter",
+    "arms": "many requests with a low and a high value of the parameter",
     "tier": "a request for a service tier",
 }
-MOST: Final = 700  # characters of an example's body
+MOST_CHARACTERS: Final = 700
+"""The longest body that an example shows whole."""
 
 
-def card(contract: Contract, row: Requirement) -> str:
+def card(contract: Contract, requirement: Requirement) -> str:
     """Everything about one requirement, as Markdown."""
-    return "\n".join(_card(contract, row))
+    return "\n".join(_card(contract, requirement))
 
 
-def _card(contract: Contract, row: Requirement) -> Iterator[str]:
-    check = load()[row.check]
-    yield f"### {row.id}\n"
-    yield f"**{row.level}** · {row.layer} ({LAYERS[row.layer]}) · check `{row.check}`\n"
-    yield f"{row.promise}\n"
-    yield f"- **Source**: {place(contract, row)}"
+def _card(contract: Contract, requirement: Requirement) -> Iterator[str]:
+    check = load()[requirement.check]
+    yield f"### {requirement.id}\n"
+    layer = f"{requirement.layer} ({LAYERS[requirement.layer]})"
+    yield f"**{requirement.level}** · {layer} · check `{requirement.check}`\n"
+    yield f"{requirement.promise}\n"
+    yield f"- **Source**: {source(contract, requirement)}"
     yield f"- **Why it matters**: {check.why}"
-    yield f"- **Exercised on**: {exercised(check, row)}"
+    yield f"- **Exercised on**: {exercised(check, requirement)}"
     yield f"- **What is checked**: {check.holds}"
-    yield f"- **How to mend a server**: {check.fix}"
-    if row.params:
-        yield "- **Parameters**: " + ", ".join(f"{name} = {value!r}" for name, value in row.params.items())
+    yield f"- **How to fix a server**: {check.fix}"
+    if requirement.params:
+        yield f"- **Parameters**: {_values(requirement.params)}"
 
 
-def place(contract: Contract, row: Requirement) -> str:
-    """Where the promise stands: in the vendored document and on the provider's page, or in a standard."""
-    at = f"`specs/{contract.provider}/openapi.yaml{row.source.at}`" if row.source.at.startswith("#") else row.source.at
-    return at + (f" ({row.source.page})" if row.source.page else "")
+def source(contract: Contract, requirement: Requirement) -> str:
+    """Where the promise is written: in the vendored document and on the provider's page, or in a standard."""
+    at, page = requirement.source.at, requirement.source.page
+    pointer = f"`specs/{contract.provider}/openapi.yaml{at}`" if at.startswith("#") else at
+    return pointer + (f" ({page})" if page else "")
 
 
-def exercised(check: Check, row: Requirement) -> str:
+def exercised(check: Check, requirement: Requirement) -> str:
     """Which exchanges the requirement is judged on."""
     if check.scope is Scope.GROUP:
-        roles = ", ".join(f"`{role}`" for role in dict.fromkeys(role for one in check.good() for role in _roles(one)))
-        return f"{KINDS[check.group]} (group `{check.group}`: {roles})"
-    when = ", ".join(f"{name} = {value!r}" for name, value in row.when.items())
-    return SCOPES[check.scope] + (f" with {when}" if when else "")
+        members = [example.subject.members for example in check.good() if isinstance(example.subject, Group)]
+        roles = ", ".join(f"`{role}`" for role in dict.fromkeys(role for each in members for role in each))
+        return f"{GROUPS[check.group]} (group `{check.group}`: {roles})"
+    return SCOPES[check.scope] + (f" with {_values(requirement.when)}" if requirement.when else "")
 
 
-def _roles(one: Example) -> tuple[str, ...]:
-    return tuple(one.subject.members) if isinstance(one.subject, Group) else ()
+def _values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {dumps(value)}" for name, value in values.items())
 
 
-def examples(contract: Contract, row: Requirement) -> str:
-    """A good and a bad exchange, as they go over the wire."""
-    good, bad = exhibits(contract, row)
-    shown = [_shown(contract, "Good" if bad else "For example", good)]
-    if bad:
-        shown.append(_shown(contract, "Bad", bad))
-    else:
-        shown.append("Whatever a target does here is recorded and judges nobody.")
-    return "\n\n".join(shown)
+def examples(contract: Contract, requirement: Requirement) -> str:
+    """The good and the bad example of the requirement's check, as bytes on the wire."""
+    check = load()[requirement.check]
+    parts = [
+        _example(contract, f"{title} example of `{check.name}`", _nearest(among, requirement))
+        for title, among in (("Good", check.good()), ("Bad", check.bad()))
+    ]
+    if requirement.level is Level.MAY:
+        parts.append("A MAY is only recorded: no target fails because of it.")
+    return "\n\n".join(parts)
 
 
-def _shown(contract: Contract, title: str, one: Exhibit) -> str:
-    also = "" if one.own else " (of a like requirement)"
-    return f"**{title}**{also}\n\n```http\n{_wire(contract, one.subject)}\n```"
+def _nearest(among: Sequence[Example], requirement: Requirement) -> Example:
+    """The example whose parameters agree most with those of the requirement; the first of equals."""
+
+    def agreement(example: Example) -> int:
+        return sum(requirement.params.get(name) == value for name, value in example.params.items())
+
+    return max(among, key=agreement)
+
+
+def _example(contract: Contract, title: str, example: Example) -> str:
+    where = f" (where {_values(example.params)})" if example.params else ""
+    return f"**{title}**{where}\n\n```http\n{_wire(contract, example.subject)}\n```"
 
 
 def _wire(contract: Contract, subject: Exchange | Group) -> str:
     if isinstance(subject, Exchange):
         return _exchange(contract, subject)
-    told = []
+    parts = []
     for role, members in subject.members.items():
         times = f" ({len(members)} times)" if len(members) > 1 else ""
-        told.append(f"# {role}{times}\n{_exchange(contract, members[0])}")
-    return "\n\n".join(told)
+        parts.append(f"# {role}{times}\n{_exchange(contract, members[0])}")
+    return "\n\n".join(parts)
 
 
-def _exchange(contract: Contract, x: Exchange) -> str:
-    """Request and response, without what every request has in common; what came as events stays as events."""
-    request = _cut(x.case.content.decode("utf-8", "backslashreplace"))
-    content = _cut(x.content.decode("utf-8", "backslashreplace").rstrip("\n"))
-    status = "(no response)" if x.status is None else f"HTTP/1.1 {x.status}"
-    keys = {Credential.NONE: ["(without a key)"], Credential.WRONG: ["authorization: Bearer not-a-key"]}
-    media = [f"{name}: {value}" for name, value in x.case.headers if value != "application/json"]
-    head = [f"{x.case.method} {x.case.path or contract.path}", *keys.get(x.case.credential, []), *media]
-    fields = [f"{name}: {value}" for name, value in x.headers]
+def _exchange(contract: Contract, exchange: Exchange) -> str:
+    """Request and response without the header fields that every request has; a stream is shown as its events."""
+    case = exchange.case
+    request = _cut(case.content.decode("utf-8", "backslashreplace"))
+    content = _cut(exchange.content.decode("utf-8", "backslashreplace").rstrip("\n"))
+    status = "(no response)" if exchange.status is None else f"HTTP/1.1 {exchange.status}"
+    credentials = {Credential.NONE: ["(without a key)"], Credential.WRONG: ["authorization: Bearer not-a-key"]}
+    media = [f"{name}: {value}" for name, value in case.headers if value != "application/json"]
+    head = [f"{case.method} {case.path or contract.path}", *credentials.get(case.credential, []), *media]
+    fields = [f"{name}: {value}" for name, value in exchange.headers]
     return "\n".join([*head, *([request] if request else []), "", status, *fields, "", content]).rstrip()
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST else f"{text[:MOST]}…"
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
