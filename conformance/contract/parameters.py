@@ -6,11 +6,12 @@ described in its contract.yaml, under `parameters:`, in the same traits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.model import Contract
 from conformance.model.parameter_traits import NO_TRAITS, Bends, ParameterTraits, Role
+from conformance.model.request_view import RequestView
 
 TRAITS: Final[Mapping[str, ParameterTraits]] = {
     "model": ParameterTraits(in_every_request=True),
@@ -74,11 +75,13 @@ def common_traits(name: str) -> ParameterTraits:
     return TRAITS.get(name, NO_TRAITS)
 
 
-def bending(contract: Contract, *places: Bends) -> Iterator[tuple[str, Any]]:
-    """The parameters that change the choice of tokens in one of these places, each with its neutral value."""
-    for name, known in {**TRAITS, **contract.described}.items():
-        if known.bends in places:
-            yield name, known.neutral
+def bends(contract: Contract, request: RequestView, *places: Bends) -> bool:
+    """Whether a request changes the choice of tokens in one of these places; no parameter does at its neutral value."""
+    return any(
+        request.get(name) not in (None, known.neutral)
+        for name, known in {**TRAITS, **contract.described}.items()
+        if known.bends in places
+    )
 
 
 def described(data: Mapping[str, Mapping[str, Any]]) -> dict[str, ParameterTraits]:
@@ -102,4 +105,4 @@ def _read(key: str, value: Any) -> Any:
     return value
 
 
-__all__ = ["TRAITS", "bending", "common_traits", "described", "traits"]
+__all__ = ["TRAITS", "bends", "common_traits", "described", "traits"]

@@ -10,8 +10,15 @@ from conformance.judge.catalogue import Example
 from conformance.model import Contract, Credential, Ending, Membership, Parameter, RequestCase, Source, Validity
 from conformance.model.exchange import Attempt, Exchange, Group, Piece
 from conformance.model.json_text import MISSING, dumps
+from conformance.model.parameter_traits import Bends, ParameterTraits, Role
 
 CREATED = 1_700_000_000
+# Parameters of the small contract that no provider has, each with a role that some provider's parameter has.
+ROLES = {
+    "endless": ParameterTraits(role=Role.IGNORES_END, breaks_format=True),
+    "floor": ParameterTraits(role=Role.PROBABILITY_FLOOR, bends=Bends.FILTER, neutral=0),
+    "tier": ParameterTraits(role=Role.REPORTED),
+}
 
 
 def case(request: Mapping[str, Any] | bytes | None = None, **more: Any) -> RequestCase:
@@ -125,7 +132,7 @@ def example(subject: Exchange | Group, **params: Any) -> tuple[Example, ...]:
 def contract(**changes: Any) -> Contract:
     """A small contract with the common defaults, for judging examples."""
     defaults = {"max_tokens": 16, "n": 1, "echo": False, "stream": False, "temperature": 1, "top_p": 1, "best_of": 1}
-    names = ("model", "prompt", "logprobs", "stop", "stream_options", "logit_bias", "seed", "suffix", "user")
+    names = ("model", "prompt", "logprobs", "stop", "stream_options", "logit_bias", "seed", "suffix", "user", *ROLES)
     parameters = {
         name: Parameter(name, {}, name in {"model", "prompt"}, True, defaults.get(name, MISSING), Source(f"#/{name}"))
         for name in (*defaults, *names)
@@ -135,6 +142,7 @@ def contract(**changes: Any) -> Contract:
         "sha256": "0" * 64, "openapi": {},
         "server": "http://127.0.0.1", "path": "/completions", "method": "POST", "operation_at": "#", "request": {},
         "response": {}, "chunk": {}, "errors": {}, "parameters": parameters, "limits": (), "requirements": (),
+        "described": ROLES,
     }  # fmt: skip
     return Contract(**{**whole, "semantics": semantics(changes.get("requirements", ())), **changes})
 

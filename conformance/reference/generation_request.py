@@ -8,6 +8,7 @@ from typing import Any
 
 from conformance.model import Contract, StopText
 from conformance.model.json_text import MISSING
+from conformance.model.parameter_traits import Role
 from conformance.model.request_view import RequestView
 from conformance.reference.language_model import LanguageModel
 from conformance.reference.sampling import Sampling
@@ -65,10 +66,10 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
     seed = asked.get("seed")
     output = asked.get("response_format")
     return GenerationParameters(
-        model=_model(asked, served),
+        model=_model(contract, asked, served),
         prompts=_prompts(asked, model),
         max_tokens=max(_whole(asked, "max_tokens", 0), 0) if _is_number(limit) else None,
-        sampling=_sampling(asked),
+        sampling=_sampling(contract, asked),
         n=n,
         best_of=max(min(_whole(asked, "best_of", n), MOST), n),
         logprobs=max(_whole(asked, "logprobs", 0), 0) if _is_number(logprobs) else None,
@@ -80,33 +81,35 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
         stream=asked.stream,
         include_usage=asked.include_usage,
         output=output if isinstance(output, Mapping) else None,
-        overflow=behaviour if isinstance(behaviour := asked.get("context_length_exceeded_behavior"), str) else None,
-        tier=asked.get("service_tier"),
+        overflow=behaviour
+        if isinstance(behaviour := asked.get(contract.by_role(Role.CONTEXT_OVERFLOW)), str)
+        else None,
+        tier=asked.get(contract.by_role(Role.REPORTED)),
     )
 
 
-def _model(asked: RequestView, served: tuple[str, ...]) -> str:
+def _model(contract: Contract, asked: RequestView, served: tuple[str, ...]) -> str:
     """The model that is named, or the first of the fallbacks that is served, or the first that is served at all."""
-    fallbacks = asked.get("models")
+    fallbacks = asked.get(contract.by_role(Role.FALLBACK_MODELS))
     named = [asked.get("model"), *(fallbacks if isinstance(fallbacks, list) else ())]
     known = [name for name in named if name in served]
     return known[0] if known else next((name for name in named if isinstance(name, str)), served[0])
 
 
-def _sampling(asked: RequestView) -> Sampling:
+def _sampling(contract: Contract, asked: RequestView) -> Sampling:
     bias = asked.get("logit_bias")
     pairs = bias.items() if isinstance(bias, Mapping) else ()
     return Sampling(
         temperature=max(_real(asked, "temperature", 1.0), 0.0),
         top_p=_real(asked, "top_p", 1.0),
         top_k=_whole(asked, "top_k", 0),
-        min_p=_real(asked, "min_p", 0.0),
+        probability_floor=_real(asked, contract.by_role(Role.PROBABILITY_FLOOR), 0.0),
         presence=_real(asked, "presence_penalty", 0.0),
         frequency=_real(asked, "frequency_penalty", 0.0),
         repetition=max(_real(asked, "repetition_penalty", 1.0), 1e-3),
         # The vocabulary ends somewhere: an id beyond it can be biased as much as one likes.
         bias={int(key): _near(value) for key, value in pairs if _is_id(key) and _is_number(value)},
-        ignore_end=asked.get("ignore_eos") is True,
+        ignore_end=asked.get(contract.by_role(Role.IGNORES_END)) is True,
     )
 
 

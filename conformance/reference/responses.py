@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.contract.validity import allows_null, branches
 from conformance.model import Contract
+from conformance.model.parameter_traits import Role
 from conformance.reference.generation import Step, Written
 from conformance.reference.generation_request import GenerationParameters, Prompt
 from conformance.reference.options import ReferenceOptions
@@ -49,17 +50,19 @@ class Shape:
     logprobs_are_required: bool
     tiers: tuple[str, ...]
     automatic_tiers: tuple[str, ...]
+    reported: str  # the member that reports what was used; empty where there is none
 
     def tier(self, wanted: Any) -> Any:
         """The tier that serves a request: the one it asks for, or the one that is chosen where it leaves that open."""
         if wanted in self.tiers and not (wanted == "auto" and self.automatic_tiers):
             return wanted
-        return next(iter(self.automatic_tiers), self.extras.get("service_tier"))
+        return next(iter(self.automatic_tiers), self.extras.get(self.reported))
 
 
 def shape(contract: Contract) -> Shape:
     """Read the response schema."""
     whole = contract.response.get("properties", {})
+    reported = contract.by_role(Role.REPORTED)
     choice = _narrow(_narrow(whole.get("choices", {})).get("items", {}))
     members, usage = choice.get("properties", {}), _narrow(whole.get("usage", {}))
     required = set(contract.response.get("required", ())) | (OPTIONAL & whole.keys())
@@ -77,8 +80,9 @@ def shape(contract: Contract) -> Shape:
         logprobs_are_known="logprobs" in members or "logprobs" in contract.parameters,
         logprobs_may_be_null="logprobs" not in members or allows_null(members["logprobs"]),
         logprobs_are_required="logprobs" in choice.get("required", ()),
-        tiers=tuple(_narrow(whole.get("service_tier", {})).get("enum", ())),
+        tiers=tuple(_narrow(whole.get(reported, {})).get("enum", ())),
         automatic_tiers=contract.semantics.automatic_tiers,
+        reported=reported,
     )
 
 
@@ -102,7 +106,7 @@ class Frame:
     params: GenerationParameters
 
     def document(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        tier = {"service_tier": self.shape.tier(self.params.tier)}
+        tier = {self.shape.reported: self.shape.tier(self.params.tier)}
         return {
             "id": self.identity,
             "object": self.shape.object,
@@ -110,7 +114,7 @@ class Frame:
             "model": self.model,
             "choices": choices,
             **self.shape.extras,
-            **(tier if "service_tier" in self.shape.extras else {}),
+            **(tier if self.shape.reported in self.shape.extras else {}),
             **more,
         }
 

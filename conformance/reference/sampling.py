@@ -21,7 +21,7 @@ class Sampling:
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
-    min_p: float = 0.0
+    probability_floor: float = 0.0
     presence: float = 0.0
     frequency: float = 0.0
     repetition: float = 1.0
@@ -88,9 +88,9 @@ def draw(pool: Pool, sampling: Sampling, rng: Random) -> int:
     top = max(ranked[0][1], pool.floor) if ranked else pool.floor
     weights = [exp((logit - top) / sampling.temperature) for _, logit in ranked]
     each = exp((pool.floor - top) / sampling.temperature)
-    if sampling.min_p > 0:
-        weights = [weight for weight in weights if weight >= sampling.min_p]
-        tail = tail if each >= sampling.min_p else 0
+    if sampling.probability_floor > 0:
+        weights = [weight for weight in weights if weight >= sampling.probability_floor]
+        tail = tail if each >= sampling.probability_floor else 0
     if sampling.top_p < 1:
         weights, tail = _nucleus(weights, each, tail, sampling.top_p)
     place = rng.random() * (sum(weights) + tail * each)

@@ -13,6 +13,7 @@ from conformance.judge.near_ties import near_tie
 from conformance.judge.token_text import loops
 from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
+from conformance.model.parameter_traits import Role
 
 SEEDED = {"temperature": 1, "seed": 7}
 AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
@@ -158,14 +159,14 @@ def suffix_is_used(group: Group, context: CheckContext) -> Findings:
 @check(
     "effects",
     Scope.SUCCESS,
-    expected_when=lambda request, _: (
-        request.get("ignore_eos") is True
+    expected_when=lambda request, context: (
+        request.get(context.contract.by_role(Role.IGNORES_END)) is True
         and not request.stops
         and request.max_tokens != 0
         and not request.get("response_format")
     ),
-    good=lambda: example(plain(completion(choice()), {"ignore_eos": True})),
-    bad=lambda: example(plain(completion(choice(finish="stop")), {"ignore_eos": True})),
+    good=lambda: example(plain(completion(choice()), {"endless": True})),
+    bad=lambda: example(plain(completion(choice(finish="stop")), {"endless": True})),
 )
 def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     """With `ignore_eos` a text does not end before its limit.
@@ -175,10 +176,11 @@ def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     Fix: ban the tokens that end a text for the whole of the generation.
     """
     request = context.request(x)
-    if request.get("ignore_eos") is not True or request.stops or request.get("response_format"):
+    name = context.contract.by_role(Role.IGNORES_END)
+    if request.get(name) is not True or request.stops or request.get("response_format"):
         return
     for found in judged(x):
-        told = f"finish_reason is {show(found.finish_reason)} with ignore_eos"
+        told = f"finish_reason is {show(found.finish_reason)} with {name}"
         yield expect(found.finish_reason != context.stop, told, show(context.length), found.at)
 
 
@@ -200,13 +202,14 @@ def tier_is_reported(group: Group, context: CheckContext) -> Findings:
     if problem:
         yield problem
         return
+    member = context.contract.by_role(Role.REPORTED)
     for x in members(group, "probe"):
-        wanted = context.request(x).get("service_tier")
+        wanted = context.request(x).get(member)
         if not isinstance(wanted, str):
             continue
-        listed = [one.value["service_tier"] for one in x.documents if _names_tier(one.value)]
+        listed = [tier for one in x.documents if isinstance(tier := _member(one.value, member), str)]
         allowed: Sequence[Any] = context.get("auto", ()) if wanted == "auto" else (wanted,)
-        told = f"service_tier is {show(listed[-1])}" if listed else "service_tier is missing"
+        told = f"{member} is {show(listed[-1])}" if listed else f"{member} is missing"
         fits = bool(listed) and (not allowed or listed[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
         yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
@@ -217,8 +220,8 @@ def tells(text: str) -> bool:
     return bool(text.strip()) and not loops(text)
 
 
-def _names_tier(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("service_tier"), str)
+def _member(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
 
 
 def _draws(kind: str, found: Sequence[str]) -> Group:
@@ -241,4 +244,4 @@ def _suffix(text: str, tokens: int) -> Group:
 
 
 def _tier(tier: str | None, request: str = "flex") -> Group:
-    return group("tier", probe=plain(completion(choice(), service_tier=tier), {"service_tier": request}))
+    return group("tier", probe=plain(completion(choice(), tier=tier), {"tier": request}))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from conformance.contract.parameters import bends
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import SCORED, is_number, scored
 from conformance.judge.checks.logprobs_values import maps, shaped
@@ -13,17 +14,11 @@ from conformance.judge.token_text import is_plain
 from conformance.judge.tolerances import NEAR_ZERO_TEMPERATURE
 from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Exchange
+from conformance.model.parameter_traits import Bends
 from conformance.model.request_view import RequestView
 
-# What changes a distribution, so that its raw values need not fit the choice.
-BENDS: Final[Mapping[str, Any]] = {
-    "logit_bias": {},
-    "response_format": {},
-    "suffix": "",
-    "presence_penalty": 0,
-    "frequency_penalty": 0,
-    "repetition_penalty": 1,
-}
+# What changes a distribution after its values may have been read, so that they need not fit the choice.
+RAW = (Bends.CONTEXT, Bends.LOGITS, Bends.GRAMMAR)
 CLEAR = 8  # this many tokens that are all certain are no chance
 ROOM = 1024  # tokens that a text may have where no limit is named
 OPEN = -2.0  # an alternative above this leaves room for chance, however coarsely values are rounded
@@ -54,7 +49,7 @@ def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
     Fix: read the values before any filter leaves a single token, and return null where there are none.
     """
     request = context.request(x)
-    if request.logprobs is None or any(request.get(name) not in (None, default) for name, default in BENDS.items()):
+    if request.logprobs is None or bends(context.contract, request, *RAW):
         return
     texts = {found.index: found.text for found, _ in scored(x)}
     for found, lists in scored(x):
@@ -62,7 +57,7 @@ def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
         if len(values) < CLEAR:
             continue
         siblings = {text for place, text in texts.items() if place // request.n == found.index // request.n}
-        chosen = _had_a_choice(request, lists, several=len(siblings) > 1)
+        chosen = _had_a_choice(request, context, lists, several=len(siblings) > 1)
         told = f"all {len(values)} log probabilities are 0"
         if any(values):
             yield Satisfied(found.at)
@@ -72,14 +67,14 @@ def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
             yield Observation("log probabilities", f"{told}, as where a model is certain of each token", found.at)
 
 
-def _had_a_choice(request: RequestView, lists: Mapping[str, list[Any]], *, several: bool) -> str:
+def _had_a_choice(request: RequestView, context: CheckContext, lists: Mapping[str, list[Any]], *, several: bool) -> str:
     """What shows that another token could have come than the one that did; empty where nothing does.
 
     A distribution without entropy has only zeros, and temperature 0 may be applied before values are read.
     """
     if several and NEAR_ZERO_TEMPERATURE < request.number("temperature", 1) <= 1:
         return "another choice of the same prompt has another text"
-    if shaped(request):
+    if shaped(request, context):
         return ""  # a filter that leaves one token makes it certain
     if request.echo and len(lists["token_logprobs"]) - (request.max_tokens or ROOM) >= CLEAR // 2:
         return "no model foretells each token of a prompt"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import exp
 from typing import Any
 
+from conformance.contract.parameters import bends
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import (
     ECHOED,
@@ -28,20 +29,16 @@ from conformance.judge.tolerances import (
 )
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
+from conformance.model.parameter_traits import Bends
 from conformance.model.request_view import RequestView
 
 TWO = {"logprobs": 2}
 GREEDY = {"logprobs": 2, "temperature": 0}
 
 
-def shaped(request: RequestView) -> bool:
+def shaped(request: RequestView, context: CheckContext) -> bool:
     """Whether the request bends the distribution, so that its values and the choice may disagree."""
-    bends = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty", "min_p", "top_k", "suffix")
-    return (
-        any(request.get(name) not in (None, 0, {}) for name in bends)
-        or request.number("repetition_penalty", 1.0) != 1
-        or request.number("top_p", 1.0) < 1
-    )
+    return bends(context.contract, request, *Bends)
 
 
 def maps(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -132,13 +129,13 @@ def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
             yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
             continue
         bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, context))
-        if bare and not shaped(request):
+        if bare and not shaped(request, context):
             told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
         # Equal spellings fall together in a map, so now and then there may be fewer; as a rule there may not.
         short = [size for top, size in zip(tops, sizes, strict=True) if _short(top, number)]
-        if not shaped(request) and (not sizes or len(short) * 2 > len(sizes)):
+        if not shaped(request, context) and (not sizes or len(short) * 2 > len(sizes)):
             told = f"{len(short)} of {len(sizes)} positions list fewer, as {short[0]}" if short else "none is listed"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
@@ -237,7 +234,7 @@ def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
     """
     request = context.request(x)
     temperature = request.number("temperature", 1)
-    greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not shaped(request)
+    greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not shaped(request, context)
     # Above 0 some chance is left, and the values may be those after temperature.
     tie = (NEGLIGIBLE_GAP if temperature else NEAR_TIE) if greedy else None
     for found, lists in scored(x):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import exp, log
 from typing import Any
 
+from conformance.contract.parameters import bends
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number, scored
 from conformance.judge.checks.logprobs_values import maps
@@ -13,17 +14,17 @@ from conformance.judge.fixtures import choice, completion, example, logprobs, pl
 from conformance.judge.tolerances import LOGPROB_NOISE
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
+from conformance.model.parameter_traits import Bends, Role
 from conformance.model.request_view import RequestView
 
 WHOLE = 0.999  # alternatives that make up all probability were listed after the filter, and show nothing of it
-BENDS = ("logit_bias", "response_format", "presence_penalty", "frequency_penalty")
 
 
 def narrows(request: RequestView, context: CheckContext) -> bool:
     """Due where the filter leaves few tokens, and the reply lists enough of them to see which."""
     name, number = context.get("parameter", ""), request.logprobs or 0
     value = request.get(name)
-    straight = not any(request.get(one) for one in BENDS) and request.number("repetition_penalty", 1) == 1
+    straight = not bends(context.contract, request, Bends.LOGITS, Bends.GRAMMAR)
     if not is_number(value) or number < 1 or request.echo or not straight or request.max_tokens == 0:
         return False
     if name == "top_k":
@@ -39,7 +40,7 @@ def narrows(request: RequestView, context: CheckContext) -> bool:
     bad=lambda: (
         example(_sampled("top_k", 1, -2.0), parameter="top_k")
         + example(_sampled("top_p", 0.3, -2.0), parameter="top_p")
-        + example(_sampled("min_p", 0.5, -2.0), parameter="min_p")
+        + example(_sampled("floor", 0.5, -2.0), parameter="floor")
     ),
 )
 def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
@@ -53,6 +54,7 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
     if not narrows(request, context):
         return
     name = context.get("parameter", "")
+    floor = context.contract.by_role(Role.PROBABILITY_FLOOR)
     for found, lists in scored(x):
         values = lists.get("token_logprobs", [])
         places = [(place, top) for place, top in maps(lists) if place < len(values) and is_number(values[place])]
@@ -61,7 +63,7 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
             if not all(is_number(value) and value <= 0 for value in top.values()):
                 continue
             seen += 1
-            fault = next(_ruled_out(name, request.get(name), values[place], top), "")
+            fault = next(_ruled_out(name, name == floor, request.get(name), values[place], top), "")
             if fault:
                 token = show((lists.get("tokens") or [None] * len(values))[place : place + 1])
                 yield Violation(f"token {place}, {token}, at {values[place]:.3f} {fault}", found.at)
@@ -71,7 +73,7 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
                 yield Satisfied(found.at)
 
 
-def _ruled_out(name: str, bound: float, value: float, top: Mapping[str, Any]) -> Iterator[str]:
+def _ruled_out(name: str, is_floor: bool, bound: float, value: float, top: Mapping[str, Any]) -> Iterator[str]:
     """Why the filter forbids a token of this log probability beside these alternatives."""
     better = sorted((one for one in top.values() if one > value + LOGPROB_NOISE), reverse=True)
     if not better:
@@ -81,8 +83,8 @@ def _ruled_out(name: str, bound: float, value: float, top: Mapping[str, Any]) ->
         yield f"has {len(better)} likelier ones before it; expected one of the first {bound}, as top_k says"
     elif name == "top_p" and mass > bound + 0.02 and sum(map(exp, top.values())) < WHOLE:
         yield f"has likelier ones of {mass:.3f} together before it; expected less than top_p, {bound}"
-    elif name == "min_p" and value < better[0] + log(bound) - LOGPROB_NOISE:
-        yield f"is below {bound} times the likeliest, at {better[0]:.3f}; expected none below min_p"
+    elif is_floor and value < better[0] + log(bound) - LOGPROB_NOISE:
+        yield f"is below {bound} times the likeliest, at {better[0]:.3f}; expected none below {name}"
 
 
 def _sampled(name: str, value: float, at: float) -> Exchange:

@@ -18,8 +18,9 @@ from conformance.judge.checks.logprobs_values import maps
 from conformance.judge.comparison import ENOUGH, commonest, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
 from conformance.judge.tolerances import LOGPROB_NOISE, NEAR_ZERO_TEMPERATURE, RISK
-from conformance.model import Inconclusive, Satisfied, Violation
+from conformance.model import Contract, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
+from conformance.model.parameter_traits import Role
 from conformance.model.request_view import RequestView
 
 AT_WORK: Final = 0.9  # at its narrow end a parameter leaves one text, which at least so many replies would share
@@ -54,9 +55,9 @@ def at_most(successes: int, tries: int, chance: float) -> float:
     return fsum(comb(tries, k) * chance**k * (1 - chance) ** (tries - k) for k in range(successes + 1))
 
 
-def narrowed(request: RequestView) -> bool:
+def narrowed(request: RequestView, contract: Contract) -> bool:
     """Whether the request leaves the sampler one token to choose from, or nearly so."""
-    if request.integer("top_k") == 1 or request.number("min_p", 0) >= 0.99:
+    if request.integer("top_k") == 1 or request.number(contract.by_role(Role.PROBABILITY_FLOOR), 0) >= 0.99:
         return True
     return request.number("temperature", 1) <= NEAR_ZERO_TEMPERATURE or request.number("top_p", 1) <= 0.01
 
@@ -124,7 +125,7 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
         return
     firm = _all(arms[0], apart=False)  # what one computation shares may differ in the next, at the narrow end too
     few = at_most(commonest(firm)[1], len(firm), AT_WORK)
-    if few <= RISK and all(narrowed(context.request(x)) for x in arms[0]):
+    if few <= RISK and all(narrowed(context.request(x), context.contract) for x in arms[0]):
         told = f"only {commonest(firm)[1]} of {len(firm)} texts agree at the narrow end"
         expected = "expected one text"
         yield Violation(f"{told} (chance {few:.0e} if 9 of 10 agree); {expected}", case=_most_varied(arms[0]).case.id)

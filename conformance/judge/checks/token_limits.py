@@ -11,6 +11,7 @@ from conformance.judge.tolerances import SMALL_MAX_TOKENS
 from conformance.model import Inconclusive, Observation, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
+from conformance.model.parameter_traits import Role
 from conformance.model.request_view import RequestView
 
 FOUR = {"max_tokens": 4}
@@ -79,7 +80,12 @@ def length_comes_with_text(x: Exchange, context: CheckContext) -> Findings:
     """
     request = context.request(x)
     limit = request.max_tokens
-    if limit is None or limit < ENOUGH_FOR_TEXT or request.get("logit_bias") or request.get("ignore_eos"):
+    if (
+        limit is None
+        or limit < ENOUGH_FOR_TEXT
+        or request.get("logit_bias")
+        or request.get(context.contract.by_role(Role.IGNORES_END))
+    ):
         return
     for found in judged(x):
         if found.finish_reason == context.length:

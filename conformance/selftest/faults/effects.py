@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation import Written
 from conformance.reference.generation_request import GenerationParameters
@@ -11,6 +12,7 @@ from conformance.reference.responses import Text
 from conformance.reference.tokenizer import EOS
 from conformance.selftest.edits import Json, asked, choices, sampled
 from conformance.selftest.fault import fault
+from conformance.selftest.own_parameters import has_role, with_role
 
 WARM = ("parameter_spreads_texts", "sampling_varies", "penalty_reduces_repetition", "choices_agree_when_greedy")
 BOTH = ("plain", "streamed")
@@ -139,7 +141,7 @@ def top_k_is_ignored(params: GenerationParameters, call: Call) -> GenerationPara
 @fault(
     Stage.WISH,
     "parameter_spreads_texts",
-    needs=("min_p",),
+    fits=has_role(Role.PROBABILITY_FLOOR),
     also=(
         "filter_bounds_the_choice",
         "narrow_sampling_is_greedy",
@@ -147,7 +149,7 @@ def top_k_is_ignored(params: GenerationParameters, call: Call) -> GenerationPara
 )
 def min_p_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """min_p has no effect."""
-    return sampled(params, min_p=0.0)
+    return sampled(params, probability_floor=0.0)
 
 
 @fault(
@@ -243,7 +245,7 @@ def suffix_is_ignored(params: GenerationParameters, call: Call) -> GenerationPar
     return replace(params, suffix="")
 
 
-@fault(Stage.WISH, "ignore_eos_goes_on", needs=("ignore_eos",), variants=BOTH)
+@fault(Stage.WISH, "ignore_eos_goes_on", fits=has_role(Role.IGNORES_END), variants=BOTH)
 def end_is_not_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """ignore_eos has no effect, and texts end early."""
     return sampled(params, ignore_end=False, bias={**params.sampling.bias, **_ends(params)})
@@ -303,16 +305,24 @@ def json_stands_in_a_fence(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, "tier_is_reported", needs=("service_tier",))
+@fault(Stage.REPLY, "tier_is_reported", fits=has_role(Role.REPORTED))
 def tier_is_always_the_first(documents: list[Json], call: Call) -> list[Json]:
     """Replies name the same tier whatever served the request."""
     tiers = call.reference.shape.tiers
-    return [{**one, "service_tier": tiers[-1] if tiers else "other"} for one in documents]
+    return [{**one, call.reference.shape.reported: tiers[-1] if tiers else "other"} for one in documents]
 
 
-@fault(Stage.WISH, "filter_bounds_the_choice", each=("top_p", "top_k", "min_p"), needs=("logprobs",))
+@fault(
+    Stage.WISH,
+    "filter_bounds_the_choice",
+    each=("top_p", "top_k", *with_role(Role.PROBABILITY_FLOOR)),
+    needs=("logprobs",),
+)
 def filter_works_at_its_narrow_end_alone(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` has no effect except at the end where one token is left."""
     sampling = params.sampling
-    narrow = {"top_p": sampling.top_p <= 0.05, "top_k": sampling.top_k == 1, "min_p": sampling.min_p > 0.9}[name]
-    return params if narrow else sampled(params, **{name: 1.0 if name == "top_p" else 0})
+    field, narrow, without = {
+        "top_p": ("top_p", sampling.top_p <= 0.05, 1.0),
+        "top_k": ("top_k", sampling.top_k == 1, 0),
+    }.get(name, ("probability_floor", sampling.probability_floor > 0.9, 0.0))
+    return params if narrow else sampled(params, **{field: without})

@@ -7,16 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.model import Contract, Edge, Level
+from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Refusal
 from conformance.selftest.edits import asked, over
 from conformance.selftest.fault import fault
+from conformance.selftest.own_parameters import own_parameters, with_role
 
 CHECK = "invalid_is_refused"
+# What a single provider documents and is no number; the policy on the context decides what is refused itself.
+OTHERS = tuple(
+    name
+    for name, (parameter, known) in own_parameters().items()
+    if "number" not in parameter.types and known.role is not Role.CONTEXT_OVERFLOW
+)
 # Whoever lets an invalid request in on one channel, or at all, answers it with something.
 LETS_IN = ("errors_agree_on_both_channels", "error_names_the_field")
-NUMBERS = ("temperature", "top_p", "top_k", "min_p", "n", "best_of", "logprobs", "presence_penalty",
-           "frequency_penalty", "repetition_penalty")  # fmt: skip
+NUMBERS = ("temperature", "top_p", "top_k", *with_role(Role.PROBABILITY_FLOOR), "n", "best_of", "logprobs",
+           "presence_penalty", "frequency_penalty", "repetition_penalty")  # fmt: skip
 
 
 def is_number(value: Any) -> bool:
@@ -136,12 +144,7 @@ def strong_bias_is_accepted(refusal: Refusal | None, call: Call, name: str) -> R
         "presence_penalty",
         "frequency_penalty",
         "response_format",
-        "metadata",
-        "extra_body",
-        "service_tier",
-        "ignore_eos",
-        "models",
-        "images",
+        *OTHERS,
     ),
 )
 def other_type_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:

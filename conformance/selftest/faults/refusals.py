@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from conformance.model import Contract, Edge, Level
 from conformance.model.json_text import MISSING
+from conformance.model.parameter_traits import NO_TRAITS, Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Problem, Refusal
 from conformance.selftest.edits import asked
 from conformance.selftest.fault import fault
 from conformance.selftest.faults.limits import closed, is_number
+from conformance.selftest.own_parameters import own_parameters, with_role
 
 
 def _refused(message: str, param: str) -> Refusal:
@@ -16,6 +18,7 @@ def _refused(message: str, param: str) -> Refusal:
 
 
 ACCEPTS = "valid_is_accepted"
+FLOOR = Role.PROBABILITY_FLOOR
 
 
 def _takes_its_lowest(contract: Contract, name: str) -> bool:
@@ -37,7 +40,16 @@ def _null_must_be_taken(contract: Contract, name: str) -> bool:
 @fault(
     Stage.REFUSAL,
     ACCEPTS,
-    each=("temperature", "top_p", "n", "logprobs", "presence_penalty", "frequency_penalty", "best_of", "min_p"),
+    each=(
+        "temperature",
+        "top_p",
+        "n",
+        "logprobs",
+        "presence_penalty",
+        "frequency_penalty",
+        "best_of",
+        *with_role(FLOOR),
+    ),
     fits=closed,
     also=("combination_is_accepted", "narrow_sampling_is_greedy", "choices_are_complete"),
 )
@@ -88,7 +100,7 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
     each=(
         "top_p",
         "top_k",
-        "min_p",
+        *with_role(FLOOR),
         "n",
         "best_of",
         "stop",
@@ -104,14 +116,7 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
         "frequency_penalty",
         "repetition_penalty",
         "response_format",
-        "metadata",
-        "extra_body",
-        "service_tier",
-        "ignore_eos",
-        "mirostat_lr",
-        "mirostat_target",
-        "context_length_exceeded_behavior",
-        "models",
+        *(name for name, (_, known) in own_parameters().items() if known != NO_TRAITS and known.role is not FLOOR),
     ),
     fits=_must_be_taken,
     also=(

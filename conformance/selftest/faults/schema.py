@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.model import Contract
 from conformance.model.json_text import dumps
+from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.selftest.edits import Json, choices, streaming, usages
 from conformance.selftest.fault import fault
@@ -46,7 +47,7 @@ def describes_logprobs(contract: Contract) -> bool:
 
 def requires_service_tier(contract: Contract) -> bool:
     """Only where the reply must name its service tier."""
-    return required(contract, "service_tier")
+    return required(contract, contract.by_role(Role.REPORTED))
 
 
 def _without(documents: list[Json], name: str) -> list[Json]:
@@ -255,7 +256,7 @@ def finish_reason_is_left_out(documents: list[Json], call: Call) -> list[Json]:
 )
 def tier_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     """Replies do not name the service tier, where that is promised."""
-    return _without(documents, "service_tier")
+    return _without(documents, call.reference.shape.reported)
 
 
 @fault(Stage.REPLY, PLAIN, also=(CHUNK,), fits=lambda contract: described(contract, "system_fingerprint"))

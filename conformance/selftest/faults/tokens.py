@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conformance.model import ContextOverflow
+from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation_request import GenerationParameters
 from conformance.selftest.edits import Json, asked, choices
 from conformance.selftest.fault import fault
+from conformance.selftest.own_parameters import has_role
 
 NEEDS = ("max_tokens",)
 SHORT = (
@@ -171,7 +173,7 @@ def overflow_is_met_against_the_promise(params: GenerationParameters, call: Call
     return replace(params, overflow="error" if truncates else "truncate")
 
 
-@fault(Stage.WISH, "context_overflow", needs=("context_length_exceeded_behavior",))
+@fault(Stage.WISH, "context_overflow", fits=has_role(Role.CONTEXT_OVERFLOW))
 def overflow_behaviour_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """What exceeds the context is cut although the request asks for an error."""
     return replace(params, overflow="truncate")
