@@ -174,7 +174,7 @@ class TestUnchanged:
             for one in found("default_is_explicit", group("default", explicit=[given] * 3, absent=[left_out] * 3))
             if isinstance(one, Violation)
         ]
-        assert "text is ' 4' in 'absent'" in violation.message
+        assert "text is \" 4\" in 'absent'" in violation.message
 
     def test_reasons_to_finish_are_compared_under_the_same_text_only(self):
         def replies(role, texts, finish):

@@ -256,7 +256,7 @@ class TestFraming:
     def test_the_place_is_told(self):
         (found,) = violations("stream_payloads_are_json", stream(OPEN, b"data: : PROCESSING\n\n", END))
         assert found.at == "event 1"
-        assert found.message == "data is ': PROCESSING'; expected one JSON object or [DONE]"
+        assert found.message == 'data is ": PROCESSING"; expected one JSON object or [DONE]'
 
 
 class TestStream:
@@ -485,7 +485,7 @@ class TestFinish:
             {"prompt": ["x", "y"], "logprobs": 1, "max_tokens": 4},
         )
         (found,) = violations("length_means_the_limit", x)
-        assert "choice 0 finishes with 'length' after 1 tokens" in found.message
+        assert 'choice 0 finishes with "length" after 1 tokens' in found.message
 
     FULL = logprobs([" a", " b", " c", " d"])
     STOPPED = completion(choice(" a b c d", finish="stop", logprobs=FULL))
@@ -532,7 +532,7 @@ class TestLimits:
         (found,) = self.accept(error(status=422))
         assert isinstance(found, Violation)
         assert not found.flaky
-        assert "n=2: HTTP 422, 'temperature must be at most 2'; expected 2xx" in found.message
+        assert 'n=2: HTTP 422, "temperature must be at most 2"; expected 2xx' in found.message
 
     def test_now_accepted_now_refused_is_flaky(self):
         (found,) = self.accept(error(), plain(FINE), plain(FINE))
@@ -606,7 +606,7 @@ class TestLimits:
     def test_a_value_that_is_refused_is_named_once(self):
         subject = group("accept", "row n=3", control=plain(FINE), probe=error("no", request={"n": 3}))
         (violation,) = violations("valid_is_accepted", subject, parameter="n")
-        assert violation.message.startswith("n = 3: HTTP 400, 'no'; expected 2xx")
+        assert violation.message.startswith('n = 3: HTTP 400, "no"; expected 2xx')
         assert violation.at == ""
 
     def test_a_combination_that_is_refused_is_shown(self):

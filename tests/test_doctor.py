@@ -66,7 +66,7 @@ def test_a_healthy_target_is_fine_in_every_respect():
         (by_request(plain=says("307 There", "location: http://h/")), "target", State.WRONG, "redirect"),
         (by_request(plain=hostile.raw(b"")), "target", State.WRONG, "gave no reply"),
         (by_request(plain=says("400 No", body=b'{"a":"no such model"}')), "request", State.WRONG, "no such model"),
-        (by_request(plain=says(body=BODY.replace(b'"m"', b'"n"'))), "model", State.NOTE, "answered by 'n'"),
+        (by_request(plain=says(body=BODY.replace(b'"m"', b'"n"'))), "model", State.NOTE, 'answered by "n"'),
         (by_request(plain=says("200 OK", "content-encoding: gzip")), "compression", State.NOTE, "compressed"),
         (
             by_request(plain=says("200 OK", f"date: {formatdate(1_000_000, usegmt=True)}")),

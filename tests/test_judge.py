@@ -23,6 +23,7 @@ from conformance.model import (
     Violation,
 )
 from conformance.model.exchange import Exchange
+from conformance.model.json_text import MISSING
 
 load()
 CONTRACT = contract()
@@ -272,18 +273,28 @@ class TestMessages:
     def test_hostile_text_is_shown_harmless(self, value):
         assert show(value).isprintable()
 
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (None, "null"), ({"a": True}, '{"a": true}'), ((0, 1), "[0, 1]"), ('say "é"', '"say \\"é\\""'),
+            (b"data: \xff\n", '"data: \\xff\\n"'), (MISSING, "absent"), (float("inf"), "Infinity"),
+        ],
+    )  # fmt: skip
+    def test_values_are_shown_as_json_and_bytes_as_text(self, value, text):
+        assert show(value) == text
+
     def test_long_values_are_cut_in_the_middle(self):
         text = show("a" * 1000 + "z", 40)
         assert len(text) <= 40
-        assert text.startswith("'aaa")
-        assert text.endswith("z'")
+        assert text.startswith('"aaa')
+        assert text.endswith('z"')
 
     def test_what_cannot_be_printed_is_named(self):
         deep = []
         for _ in range(100_000):
             deep = [deep]
-        assert show(deep) == "list, too large to print"
-        assert show(10**5000) == "int, too large to print"
+        assert show(deep) == "an array, too large to print"
+        assert show(10**5000) == "a number, too large to print"
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ HER, ON = (" at", " her", " too"), (" at", " on", "ly")
 
 class TestWhatANearTieIs:
     def test_both_sides_name_the_other_token_as_nearly_as_likely(self):
-        assert told(reply(HER, " on"), reply(ON, " her")) == "' her' at -1.00, ' on' at -1.20"
+        assert told(reply(HER, " on"), reply(ON, " her")) == '" her" at -1.00, " on" at -1.20'
         assert not told(reply(HER, " on", gap=0.6), reply(ON, " her"))
         assert not told(reply(HER, " on"), reply(ON, " her", gap=0.6))
         assert not told(reply(HER, " off"), reply(ON, " her"))

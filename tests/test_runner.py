@@ -169,13 +169,13 @@ def expectant():
     [
         (
             says("401 Unauthorized", body=b'{"error":{"message":"bad key"}}'),
-            "although a key was sent, saying 'bad key'",
+            'although a key was sent, saying "bad key"',
         ),
         (says("403 Forbidden", body=b""), "HTTP 403"),
         (says("200 OK", body=b"<!doctype html>", media="text/html"), "HTML"),
         (says("200 OK", body=b"\n <html>", media="text/plain"), "HTML"),
         (says("404 Not Found", body=b'{"detail":"Not Found"}'), "--model"),
-        (says("308 Moved", "location: https://elsewhere.example/"), "redirect to 'https://elsewhere.example/'"),
+        (says("308 Moved", "location: https://elsewhere.example/"), 'redirect to "https://elsewhere.example/"'),
         (says("503 Busy", body=b""), "after 2 attempts"),
         (hostile.raw(b""), "gave no reply in 2 attempts"),
         (hostile.falls_silent(b""), "no response head"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from conformance.contract.applicability import CheckContext as CheckContext
 from conformance.contract.applicability import ExpectedWhen
@@ -16,6 +17,7 @@ from conformance.contract.applicability import always as always
 from conformance.contract.applicability import required_by_row as required_by_row
 from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import MISSING
 
 Findings = Iterator[Finding]
 ExchangeCheck = Callable[[Exchange, CheckContext], Findings]
@@ -124,13 +126,29 @@ def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
 
 
 def show(value: Any, most: int = 120) -> str:
-    """A value for a message: its repr, printable characters only, cut in the middle."""
+    """A value for a message: as JSON, bytes as text, printable characters only, cut in the middle."""
     try:
-        text = repr(value)
+        text = _as_json(value)
     except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
-        text = f"{type(value).__name__}, too large to print"
+        text = f"{_JSON_TYPES.get(type(value), 'a value')}, too large to print"
     if len(text) > most:
         text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)
+
+
+_JSON_TYPES: Final = {list: "an array", tuple: "an array", dict: "an object", int: "a number"}
+
+
+def _as_json(value: Any) -> str:
+    if value is MISSING:
+        return "absent"
+    if isinstance(value, bytes):
+        # bytes that are no UTF-8 become lone surrogates, which pass through JSON, and then escapes such as \xff
+        text = _ENCODER.encode(value.decode("utf-8", "surrogateescape"))
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return _ENCODER.encode(value)
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=repr)

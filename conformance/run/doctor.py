@@ -95,7 +95,7 @@ def _plain(x: Exchange, target: Target, model: str) -> Iterator[Symptom]:
     yield Symptom("request", State.FINE, f"{seen}, {x.last.http_version}")
     named = x.json.get("model") if isinstance(x.json, dict) else None
     differs = named is not None and named != model
-    yield Symptom("model", State.NOTE if differs else State.FINE, f"asked for {model!r}, answered by {show(named)}")
+    yield Symptom("model", State.NOTE if differs else State.FINE, f"asked for {show(model)}, answered by {show(named)}")
     coding = x.header("content-encoding")
     if coding:
         yield Symptom("compression", State.NOTE, f"replies are compressed ({show(coding)}); streams may be held back")
