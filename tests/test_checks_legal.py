@@ -3,24 +3,17 @@
 from email.utils import formatdate
 from functools import cache
 
+from support import kinds
+
 from conformance.contract import load as contract_of
 from conformance.contract import providers
 from conformance.judge import Traffic, judge
-from conformance.judge.catalogue import CheckContext, load
-from conformance.judge.fixtures import CREATED, case, choice, completion, contract, group, logprobs, plain, usage
+from conformance.judge.fixtures import CREATED, case, choice, completion, group, logprobs, plain, usage
 from conformance.model import Inconclusive, Observation, Outcome, Satisfied, Violation
 from conformance.reference.core import Reference
 from conformance.selftest.in_process import exchange
 
 of = cache(contract_of)
-
-
-def found(name, subject, **params):
-    return list(load()[name].function(subject, CheckContext(contract(), params)))
-
-
-def kinds(name, subject, **params):
-    return [type(one) for one in found(name, subject, **params)]
 
 
 def outcome(provider, row, *exchanges):

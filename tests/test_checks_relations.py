@@ -1,10 +1,11 @@
 """Checks of what replies say of each other: what is seen at once, what after doubt, and what is nobody's fault."""
 
 import pytest
+from support import CAT, COLD, breaks, doubts, findings, holds, scored
 
 from conformance.contract import load as contract_of
 from conformance.contract import providers
-from conformance.judge.catalogue import CheckContext, load
+from conformance.judge.catalogue import CheckContext
 from conformance.judge.fixtures import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
 from conformance.judge.verdicts import Traffic, judge, serves
 from conformance.model import (
@@ -21,38 +22,9 @@ from conformance.model import (
 )
 from conformance.model.exchange import Group
 
-CHECKS = load()
-COLD = {"temperature": 0}
-CAT = "\U0001f431"
-
-
-def found(check, subject, under=None, **params):
-    return list(CHECKS[check].function(subject, CheckContext(under or contract(), params)))
-
-
-def breaks(check, subject, **params):
-    return any(isinstance(one, Violation) for one in found(check, subject, **params))
-
-
-def holds(check, subject, **params):
-    listed = found(check, subject, **params)
-    return bool(listed) and all(isinstance(one, Satisfied) for one in listed)
-
-
-def doubts(check, subject, **params):
-    listed = [one for one in found(check, subject, **params) if not isinstance(one, Satisfied)]
-    return bool(listed) and all(isinstance(one, Inconclusive) for one in listed)
-
 
 def pair(kind, first, second, times=3, key="example"):
     return Group(kind, key, {"plain": (first,) * times, "stream": (second,) * times})
-
-
-def scored(tokens, text=None, request=None, *, finish="length", start=0, counts=None, **lists):
-    """A reply whose log probabilities have these tokens."""
-    whole = {**logprobs(tokens, start=start), **lists}
-    body = completion(choice("".join(tokens) if text is None else text, finish=finish, logprobs=whole))
-    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(request or {})})
 
 
 class TestTwins:
@@ -75,7 +47,7 @@ class TestTwins:
     def test_a_chunk_that_is_lost_now_and_then_is_seen_beside_plain_replies_that_agree(self):
         whole = plain(completion(choice(" 4, 5, 6")), COLD)
         good, bad = (stream(completion(choice(text)), request=COLD) for text in (" 4, 5, 6", " 4, 6"))
-        listed = found("twin_text_agrees", Group("twin", "x", {"plain": (whole,) * 3, "stream": (good, bad, good)}))
+        listed = findings("twin_text_agrees", Group("twin", "x", {"plain": (whole,) * 3, "stream": (good, bad, good)}))
         assert [one.flaky for one in listed if isinstance(one, Violation)] == [True]
 
     def test_other_words_now_and_then_are_no_violation(self):
@@ -128,7 +100,7 @@ class TestEffects:
         both = reply(" is is is", **{"1": 100, "2": 100})
         for text, verdict in ((" was was was", Satisfied), (" is was is", Violation), (" is is is", Inconclusive)):
             banned = Group("ban", "1", {"forced": (both,), "with": (reply(text, **{"1": -100, "2": 100}),)})
-            assert [type(one) for one in found("bias_bans", banned)] == [verdict]
+            assert [type(one) for one in findings("bias_bans", banned)] == [verdict]
 
     def test_a_seed_is_best_effort(self):
         def seeded(texts):
@@ -136,7 +108,7 @@ class TestEffects:
             return group("seed", first=replies[::2], second=replies[1::2])
 
         assert holds("seed_repeats", seeded(["a"] * 6))
-        assert found("seed_repeats", seeded("ab"))[0].repeat
+        assert findings("seed_repeats", seeded("ab"))[0].repeat
         assert doubts("seed_repeats", seeded("aabaaa"))
         assert breaks("seed_repeats", seeded("abcdef"))
 
@@ -163,7 +135,7 @@ class TestEffects:
         for more in ({"temperature": 0.5}, {"logit_bias": {"1": 5}}, {"presence_penalty": 1}):
             asked = {"logprobs": 2, "top_p": 0.1, **more}
             x = scored(["a"], request=asked, token_logprobs=[-3.0], top_logprobs=[{"b": -0.1, "a": -3}])
-            assert not found("filter_bounds_the_choice", x, parameter="top_p")
+            assert not findings("filter_bounds_the_choice", x, parameter="top_p")
 
 
 class TestUnchanged:
@@ -171,7 +143,7 @@ class TestUnchanged:
         given, left_out = (plain(completion(choice(text)), COLD) for text in (" 4, 5", " 4"))
         (violation,) = [
             one
-            for one in found("default_is_explicit", group("default", explicit=[given] * 3, absent=[left_out] * 3))
+            for one in findings("default_is_explicit", group("default", explicit=[given] * 3, absent=[left_out] * 3))
             if isinstance(one, Violation)
         ]
         assert "text is \" 4\" in 'absent'" in violation.message
@@ -203,12 +175,12 @@ class TestOverflow:
             (self.over("stop", long=long), "maximum context length is 1024"),
             (self.over("stop", "tokens.overflow filled"), "a refusal told its length"),
         ):
-            (violation,) = found("context_overflow", over, behaviour="refuse")
+            (violation,) = findings("context_overflow", over, behaviour="refuse")
             assert isinstance(violation, Violation)
             assert known in violation.message
 
     def test_a_text_that_ended_by_itself_shows_no_context(self):
-        (seen,) = found("context_overflow", self.over("stop"), behaviour="refuse")
+        (seen,) = findings("context_overflow", self.over("stop"), behaviour="refuse")
         assert isinstance(seen, Observation)
 
     @pytest.mark.parametrize("provider", providers())
@@ -269,11 +241,11 @@ class TestOthers:
         assert doubts("burst_does_not_mix", burst(" one due dos")), "and so do two, once"
         assert doubts("burst_does_not_mix", burst(*[" one due dos"] * 3, " one eins")), "under load texts differ here"
         assert breaks("burst_does_not_mix", burst(*[" one due dos"] * 3))
-        assert found("burst_does_not_mix", burst(" one due dos", times=1))[0].repeat
+        assert findings("burst_does_not_mix", burst(" one due dos", times=1))[0].repeat
 
     def test_half_a_surrogate_pair_that_was_sent_may_come_back(self):
         x = plain(completion(choice("\ud83d 4")), {"echo": True, "prompt": "\ud83d"})
-        assert not found("text_has_no_lone_surrogates", x)
+        assert not findings("text_has_no_lone_surrogates", x)
 
     @pytest.mark.parametrize(
         ("text", "finish", "broken"),

@@ -1,8 +1,8 @@
 """Checks of what replies say: public defects that they must see, and legal oddities that they must leave alone."""
 
 import pytest
+from support import CAT, COLD, breaks, doubts, findings, holds, kinds, scored
 
-from conformance.judge.catalogue import CheckContext, load
 from conformance.judge.checks.best_of import beaten
 from conformance.judge.fixtures import (
     choice,
@@ -19,39 +19,11 @@ from conformance.judge.fixtures import (
 from conformance.model import Inconclusive, Layer, Level, Requirement, Satisfied, Source, Violation
 from conformance.model.exchange import Group
 
-CHECKS = load()
-COLD = {"temperature": 0}
 PROMPT = "1, 2, 3,"
-CAT = "\U0001f431"
-
-
-def found(check, subject, under=None, **params):
-    return list(CHECKS[check].function(subject, CheckContext(under or contract(), params)))
-
-
-def breaks(check, subject, **params):
-    return any(isinstance(one, Violation) for one in found(check, subject, **params))
-
-
-def holds(check, subject, **params):
-    listed = found(check, subject, **params)
-    return bool(listed) and all(isinstance(one, Satisfied) for one in listed)
-
-
-def doubts(check, subject, **params):
-    listed = [one for one in found(check, subject, **params) if not isinstance(one, Satisfied)]
-    return bool(listed) and all(isinstance(one, Inconclusive) for one in listed)
 
 
 def pair(kind, first, second, times=3, key="example"):
     return Group(kind, key, {"without": (first,) * times, "with": (second,) * times})
-
-
-def scored(tokens, text=None, request=None, *, finish="length", start=0, counts=None, **lists):
-    """A reply whose log probabilities have these tokens."""
-    whole = {**logprobs(tokens, start=start), **lists}
-    body = completion(choice("".join(tokens) if text is None else text, finish=finish, logprobs=whole))
-    return plain({**body, **({"usage": usage(*counts)} if counts else {})}, {"logprobs": 1, **(request or {})})
 
 
 class TestLogprobs:
@@ -66,7 +38,7 @@ class TestLogprobs:
 
     def test_a_text_that_ended_at_once_needs_none(self):
         silent = plain(completion(choice("", finish="stop")), {"logprobs": 1})
-        assert not found("logprobs_are_returned", silent)
+        assert not findings("logprobs_are_returned", silent)
 
     def test_a_finish_chunk_with_empty_lists_and_chunks_without_any_are_fine(self):
         parts = [choice(" 4", finish=None, logprobs=logprobs([" 4"])), choice("", finish=None)]
@@ -121,10 +93,10 @@ class TestLogprobs:
         tops = [{"a": 0.0, "b": -1.0}] * 8
         assert breaks("logprobs_are_not_all_zero", scored(["a"] * 8, token_logprobs=[0.0] * 8, top_logprobs=tops))
         short = scored(["a"] * 7, token_logprobs=[0.0] * 7, top_logprobs=tops[1:])
-        assert not found("logprobs_are_not_all_zero", short)
+        assert not findings("logprobs_are_not_all_zero", short)
         asked = {"logit_bias": {"1": 100}}
         forced = scored(["a"] * 8, request=asked, token_logprobs=[0.0] * 8, top_logprobs=tops)
-        assert not found("logprobs_are_not_all_zero", forced)
+        assert not findings("logprobs_are_not_all_zero", forced)
 
     def test_temperature_zero_may_take_either_of_two_equals(self):
         asked = {**COLD, "logprobs": 2}
@@ -157,7 +129,7 @@ class TestTokensAndText:
 
     def test_tokens_that_leave_out_the_echoed_prompt_are_another_checks_business(self):
         x = scored([" 4"], PROMPT + " 4", {"echo": True, "prompt": PROMPT})
-        assert not found("tokens_join_to_text", x)
+        assert not findings("tokens_join_to_text", x)
         assert breaks("logprobs_cover_echo", x)
 
     def test_a_start_token_may_stand_before_the_echo(self):
@@ -187,7 +159,7 @@ class TestTokensAndText:
     def test_a_part_of_a_stream_may_leave_out_the_offsets(self):
         first, second = choice(" 4", finish=None, logprobs=logprobs([" 4"])), {**logprobs([","]), "text_offset": None}
         x = stream(completion(first), completion(choice(",", logprobs=second)), request={"logprobs": 1})
-        assert not found("text_offsets_follow_tokens", x)
+        assert not findings("text_offsets_follow_tokens", x)
 
     def test_a_part_of_a_stream_that_leaves_out_the_alternatives_is_told_wherever_it_comes(self):
         for missing in (0, 1):
@@ -209,17 +181,17 @@ class TestTokensAndText:
 
     def test_candidates_that_were_not_returned_are_counted_all_the_same(self):
         x = scored(["a"] * 3, request={"best_of": 4}, counts=(4, 12))
-        assert not found("logprobs_count_the_tokens", x)
+        assert not findings("logprobs_count_the_tokens", x)
 
     @pytest.mark.parametrize("lists", [{}, {"tokens": None}, {"tokens": []}])
     def test_lists_that_are_missing_are_told_once(self, lists):
         x = plain(completion(choice(" a", logprobs=lists), usage=usage(4, 1)), {"logprobs": 1})
         assert breaks("logprobs_are_returned", x)
-        assert not found("logprobs_count_the_tokens", x)
+        assert not findings("logprobs_count_the_tokens", x)
 
     def test_a_reply_without_completion_tokens_shows_nothing(self):
         x = plain(completion(choice("", logprobs=logprobs([]))), {"logprobs": 1})
-        assert not found("logprobs_count_the_tokens", x)
+        assert not findings("logprobs_count_the_tokens", x)
 
 
 class TestChoices:
@@ -243,7 +215,7 @@ class TestChoices:
         assert holds("choices_are_complete", x)
 
     def test_an_error_inside_is_another_checks_business(self):
-        assert not found("choices_are_complete", plain({"error": {"message": "overloaded"}}))
+        assert not findings("choices_are_complete", plain({"error": {"message": "overloaded"}}))
 
 
 class TestStop:
@@ -294,7 +266,7 @@ class TestStop:
         assert breaks("no_partial_stop_leaks", self.cut("D E F", stop="E FX", times=1))
 
     def test_a_limit_at_the_very_end_of_the_sequence_may_give_either_reason(self):
-        assert not found("stop_finishes_with_stop", self.cut("D E F ", finish="length", stop="G H I"))
+        assert not findings("stop_finishes_with_stop", self.cut("D E F ", finish="length", stop="G H I"))
 
     def test_a_target_that_draws_another_text_is_not_accused(self):
         whole = [plain(completion(choice(text)), COLD) for text in ("D E F G", "D X F G", "D E F G")]
@@ -310,13 +282,13 @@ class TestEcho:
         assert holds("echo_begins_with_prompt", x)
         about = (Level.MUST, Layer.CONTRACT, "", Source("#"), {}, {"behaviour": "refuse"})
         row = Requirement("tokens.overflow", "context_overflow", *about)
-        strict = found("echo_begins_with_prompt", x, under=contract(requirements=(row,)))
+        strict = findings("echo_begins_with_prompt", x, under=contract(requirements=(row,)))
         assert isinstance(strict[0], Violation)
 
     def test_a_prompt_that_is_no_text_and_one_of_ids_are_not_looked_for(self):
         for prompt in ("\ud83d", "a\ufffd", [1, 2], ""):
             x = plain(completion(choice(" 4")), {"echo": True, "prompt": prompt})
-            assert not found("echo_begins_with_prompt", x)
+            assert not findings("echo_begins_with_prompt", x)
 
     def test_each_choice_is_held_against_its_own_prompt(self):
         asked = {"echo": True, "prompt": ["a", "b"], "n": 2}
@@ -337,7 +309,7 @@ class TestTokens:
     def test_one_token_too_few_is_seen_and_a_context_that_ended_first_is_not_blamed(self):
         assert breaks("length_uses_the_limit", plain(completion(choice(), usage=usage(4, 15)), {"max_tokens": 16}))
         long = plain(completion(choice(), usage=usage(4000, 96)), {"max_tokens": 200})
-        assert not found("length_uses_the_limit", long)
+        assert not findings("length_uses_the_limit", long)
 
     def test_choices_that_ended_by_themselves_may_have_fewer_tokens(self):
         both = completion(choice(), choice(index=1, finish="stop"), usage=usage(4, 19))
@@ -348,7 +320,7 @@ class TestTokens:
 
     def test_a_forced_token_may_show_no_text(self):
         x = plain(completion(choice("")), {"max_tokens": 16, "logit_bias": {"7": 100}})
-        assert not found("length_comes_with_text", x)
+        assert not findings("length_comes_with_text", x)
 
     def test_an_error_inside_a_success_is_neither_refusal_nor_cut(self):
         probe = plain({"error": {"message": "too long"}})
@@ -390,5 +362,4 @@ def _drawn(*replies):
     ],
 )  # fmt: skip
 def test_draws_are_compared_choice_by_choice(replies, outcome):
-    found = list(load()["sampling_varies"].function(_drawn(*replies), CheckContext(contract())))
-    assert [type(one) for one in found] == [outcome]
+    assert kinds("sampling_varies", _drawn(*replies)) == [outcome]
