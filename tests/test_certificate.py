@@ -68,7 +68,7 @@ def test_a_reader_verifies_a_certificate_offline(conformance, whole):
     there = ("--bundle", whole.bundle, "--trust", whole.trust, "--specs", whole.specs[0])
     code, out, err = conformance("verify", whole.certificate, *there)
     assert (code, err) == (0, "")
-    assert out.splitlines()[-1] == "HOLDS"
+    assert out.splitlines()[-1] == "VALID"
     assert "madeup: full, self-reported" in out
     assert "signed by The vendor" in out
     assert f"claimed: {', '.join(CLAIMS)}" in out
@@ -77,7 +77,7 @@ def test_a_reader_verifies_a_certificate_offline(conformance, whole):
 def test_what_was_not_examined_is_never_called_whole(conformance, whole):
     code, out, err = conformance("verify", whole.certificate)
     assert code == 3
-    assert out.splitlines()[-1] == "holds as far as it was examined"
+    assert out.splitlines()[-1] == "valid as far as it was examined"
     assert "--trust" in err
     assert "--bundle" in err
 
@@ -172,7 +172,7 @@ def test_nothing_is_certified_of_a_bundle_that_is_not_whole(conformance, case, s
     exit_code, out, err = conformance("certify", case.bundle, "--key", case.key, "--specs", case.specs[0], "--out", "o")
     assert (exit_code, out) == (3, "")
     assert f"refused: {code}: " in err
-    assert err.splitlines()[-1].startswith("nothing is certified")
+    assert err.splitlines()[-1].endswith("no certificate was issued")
 
 
 def test_a_gate_run_is_no_ground_for_a_certificate(conformance, whole):
@@ -314,7 +314,7 @@ def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
         for phase in honest(*given, **{**more, "seed": 1}):
             yield replace(phase, name=f"{phase.name}!")
 
-    monkeypatch.setattr(examine.replan.planning, "phases", otherwise)
+    monkeypatch.setattr(examine.redraw.planning, "phases", otherwise)
     known = verify.VerifierKnowledge(trusted(case.trust))
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert [one.code for one in found.faults] == ["PLAN_DEPARTED"], "the plan that is fixed can still be drawn here"

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import recording
-from conformance.cli import _guarded
-from conformance.cli.run import gravest
+from conformance import cli, recording
+from conformance.cli import COMMANDS, _guarded
+from conformance.cli.run import most_severe
 from conformance.config.settings import OPTIONS, SettingsError, settings
 from conformance.judge.fixtures import case
 from conformance.model import Phase
@@ -46,7 +46,7 @@ def planned(monkeypatch):
         )
         yield Phase("only", tuple(cases))
 
-    monkeypatch.setattr("conformance.plan.waves", phases)
+    monkeypatch.setattr("conformance.plan.phases", phases)
     monkeypatch.setattr(
         "conformance.plan.plan",
         lambda contract, **more: Plan(
@@ -77,7 +77,13 @@ def test_help_does_not_import_what_it_does_not_need():
     assert not {"httpx", "yaml", "jsonschema", "starlette", "pytest", "hypothesis"} & set(modules)
 
 
-@pytest.mark.parametrize("command", ["run", "plan", "list", "explain", "send", "serve", "drift"])
+def test_each_module_is_a_command_or_shared_by_commands():
+    shared = {"options", "selected_targets", "target_processes", "pytest_session", "progress", "certificates"}
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    assert modules - {"__init__"} - shared == {name.replace("-", "_") for name in COMMANDS}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_explains_itself(conformance, command):
     code, out, _ = conformance(command, "--help")
     assert code == 0
@@ -110,14 +116,14 @@ def test_faults_are_listed(conformance):
 def test_a_plan_is_shown_without_sending(conformance):
     code, out, err = conformance("plan", "openai", "--price-out", "1000000", "--requests-per-minute", "10")
     assert code == 0, err
-    total = int(re.search(r"(\d+)  requests in \d+ waves", out).group(1))
+    total = int(re.search(r"(\d+)  requests in \d+ phases", out).group(1))
     assert 50 < total <= 120
     assert sum(int(one) for one in re.findall(r"^ +(\d+)  [a-z]+$", out, re.MULTILINE)) == total
     completion = int(re.search(r"([\d,]+) completion tokens", out).group(1).replace(",", ""))
     assert completion <= 2000
-    assert f"at most {completion:.4f} in money" in out
+    assert f"at most {completion:.4f} at these prices" in out
     assert f"{total / 10:.1f} minutes" in out
-    assert re.search(r"pairs of values: [\d,]+ of [\d,]+ \(\d+\.\d%\)", out)
+    assert re.search(r"pairs of values covered: [\d,]+ of [\d,]+ \(\d+\.\d%\)", out)
     assert conformance("plan", "openai", "--price-out", "1000000", "--requests-per-minute", "10")[1] == out
 
 
@@ -187,7 +193,7 @@ def test_a_fault_of_the_suite_is_one_line_and_exit_code_4(conformance, monkeypat
     monkeypatch.setattr("conformance.run.launch.load", broken)
     code, _, err = conformance("list", "openai")
     assert code == 4
-    assert err == "conformance: RuntimeError: first line; this is a fault of the suite: --debug shows where\n"
+    assert err == "conformance: RuntimeError: first line; internal error of the suite: --debug shows where\n"
     with pytest.raises(ExceptionGroup):
         _guarded(["list", "openai"], debug=True)
 
@@ -276,11 +282,11 @@ def test_a_target_that_is_no_api_is_exit_code_3_with_a_partial_report(conformanc
     assert json.loads(Path("reports/openai/results.json").read_text())["incomplete"]
 
 
-def test_the_gravest_of_several_runs_is_what_counts():
-    assert gravest([0, 0]) == 0
-    assert gravest([0, 3]) == 3
-    assert gravest([3, 1, 4]) == 1
-    assert gravest([3, 4, 0]) == 4
+def test_the_most_severe_exit_code_of_several_runs_counts():
+    assert most_severe([0, 0]) == 0
+    assert most_severe([0, 3]) == 3
+    assert most_severe([3, 1, 4]) == 1
+    assert most_severe([3, 4, 0]) == 4
 
 
 # Sending again
@@ -296,7 +302,7 @@ def test_a_case_of_the_last_run_is_sent_again_and_shown_whole(conformance, plann
     assert '"seed":1' in out
     assert "< HTTP/1.1 200" in out
     assert '"object":"text_completion"' in out.replace(" ", "")
-    assert "requirements were seen" in out
+    assert "requirements were examined" in out
 
 
 def test_a_broken_case_shows_what_it_breaks(conformance, planned):

@@ -227,7 +227,7 @@ def test_a_recording_of_another_run_is_not_shown_as_this_one_s(made, conformance
 def test_a_folder_without_results_is_told(conformance, tmp_path):
     code, _, err = conformance("report", tmp_path)
     assert code == 2
-    assert "holds no results.json" in err
+    assert "contains no results.json" in err
     (tmp_path / "a").mkdir()
     (tmp_path / "a/results.json").write_text("{}")
     code, _, err = conformance("report", tmp_path)

@@ -198,7 +198,7 @@ def test_misuse_that_shows_late_leaves_the_last_report_alone(suite, pytester):
 def test_a_crash_of_ours_is_exit_code_4_with_its_traceback(suite):
     result = suite(ZeroDivisionError("oops"))
     assert result.ret == 4
-    assert "a fault of this suite" in result.stdout.str() + result.stderr.str()
+    assert "internal error of the suite" in result.stdout.str() + result.stderr.str()
     assert "ZeroDivisionError: oops" in result.stderr.str()
 
 
@@ -245,7 +245,7 @@ def test_the_suite_without_a_provider_says_what_to_give(pytester, monkeypatch):
         "pytest_metadata.plugin",
     )
     assert result.ret == 2
-    result.stdout.fnmatch_lines(["*no contract is named; give --provider NAME*"])
+    result.stdout.fnmatch_lines(["*no provider is given; expected --provider NAME*"])
 
 
 def test_collecting_sends_nothing_and_writes_nothing(suite):

@@ -9,7 +9,7 @@ import fake_runs
 import pytest
 from test_plugin import suite
 
-from conformance.cli.pytest_session import pytest_alone
+from conformance.cli.pytest_session import pytest_session
 
 pytest_plugins = ("pytester",)
 __all__ = ["suite"]
@@ -38,5 +38,5 @@ def test_items_of_others_run_as_they_do(pytester):
 
 def test_a_session_leaves_the_collector_of_cycles_as_it_was(pytester):
     before = gc.get_threshold(), gc.get_freeze_count()
-    pytest_alone([str(pytester.path)], object())
+    pytest_session([str(pytester.path)], object())
     assert (gc.get_threshold(), gc.get_freeze_count()) == before

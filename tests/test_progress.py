@@ -95,7 +95,7 @@ def test_a_run_in_a_pipe_is_plain_text(capfd, tmp_path, monkeypatch, options):
         yield Phase("only", (replace(case({"model": model, "max_tokens": 2}), id="scenario/a0", origin="scenario"),))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("conformance.plan.waves", phases)
+    monkeypatch.setattr("conformance.plan.phases", phases)
     _guarded(["run", "openai", *options], debug=True)
     out, err = capfd.readouterr()
     assert err == ""

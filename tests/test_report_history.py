@@ -184,5 +184,5 @@ def test_the_page_is_written_into_the_folder_or_where_it_is_asked_for(nights, ca
 
 def test_a_folder_without_runs_is_one_line_and_exit_code_2(tmp_path, capsys):
     assert _guarded(["history", str(tmp_path)], debug=False) == 2
-    assert "holds no results.json that can be read" in capsys.readouterr().err
+    assert "contains no readable results.json" in capsys.readouterr().err
     assert _guarded(["history", str(tmp_path / "none")], debug=False) == 2

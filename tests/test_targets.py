@@ -218,8 +218,8 @@ def test_what_is_true_of_one_target_is_refused_for_several(conformance, monkeypa
     ("arguments", "says"),
     [
         (("run",), "conformance.toml is not there; name a PROVIDER, or write one with `conformance init`"),
-        (("run", "openai", "--target", "x"), "are both named"),
-        (("config", "openai", "--target", "x"), "are both named"),
+        (("run", "openai", "--target", "x"), "are both given"),
+        (("config", "openai", "--target", "x"), "are both given"),
         (("run", "--config", "none.toml"), "none.toml is not there"),
     ],
 )
@@ -243,7 +243,7 @@ def test_init_writes_a_file_that_can_be_run_and_overwrites_nothing(conformance):
     assert [one.name for one in targets.read(Path("conformance.toml")).entries] == ["reference"]
     Path("conformance.toml").write_text("mine", "utf-8")
     code, _, err = conformance("init")
-    assert (code, "conformance.toml is there already" in err) == (2, True)
+    assert (code, "conformance.toml exists already" in err) == (2, True)
     assert Path("conformance.toml").read_text("utf-8") == "mine"
 
 
@@ -295,7 +295,7 @@ def test_what_would_be_sent_is_told_for_each_target_and_in_all(conformance):
         "one: contract openai", "two: contract openai",
     ]  # fmt: skip
     (both,) = re.findall(r"^2 targets: at most .* and ([\d,]+) completion tokens$", out, re.MULTILINE)
-    assert float(re.search(r"at most ([\d.]+) in money", out)[1]) == int(both.replace(",", ""))
+    assert float(re.search(r"at most ([\d.]+) at these prices", out)[1]) == int(both.replace(",", ""))
     alone = conformance("plan", "--target", "two")[1]
     assert 0 < len(alone) < len(out)
     assert "two: contract" not in alone
@@ -313,9 +313,9 @@ def test_a_case_is_sent_to_one_target_with_what_the_file_says_of_it(conformance,
     assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
     assert SECRET not in out
     code, _, err = conformance("send", case)
-    assert (code, "2 are chosen (one, two); give --target NAME" in err) == (2, True)
+    assert (code, "2 targets are chosen (one, two); a case needs one: give --target NAME" in err) == (2, True)
     code, _, err = conformance("plan", "--lock", "plan.json")
-    assert (code, "2 are chosen (one, two); give --target NAME" in err) == (2, True)
+    assert (code, "2 targets are chosen (one, two); a case needs one: give --target NAME" in err) == (2, True)
 
 
 # Running them
@@ -324,7 +324,7 @@ def test_a_case_is_sent_to_one_target_with_what_the_file_says_of_it(conformance,
 def test_values_of_the_file_stand_in_no_list_of_processes(monkeypatch):
     monkeypatch.setenv("K", SECRET)
     chosen = held(f'{ONE}headers = {{ x-key = {{ env = "K" }} }}')
-    words = several._words(
+    words = several._command(
         chosen.target, "conformance.toml", {"seed": 3, "strict": True, "claim": ("no n",)}, quiet=True
     )
     assert words[3:] == [

@@ -1,4 +1,4 @@
-"""`conformance audit`: recorded traffic, judged by the same checks, without a network."""
+"""`conformance audit`: judge recorded traffic with the same checks, without a network."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: Any) -> int:
     """Judge recorded traffic against the contract of PROVIDER: our NDJSON, HAR, folders of .http and .sse files.
 
-    Reports are written where --out says, and only then.
+    Reports are written only with --out.
     """
-    from conformance.cli.pytest_session import draw
+    from conformance.cli.pytest_session import write_report_page
     from conformance.recording import RecordingError
     from conformance.recording.load import gather
     from conformance.report import index, outputs, results, terminal
@@ -39,48 +39,48 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     except RecordingError as error:
         raise SettingsError(str(error)) from None
     run = judged(contract, gathered, chosen)
-    found = results.document(run, strict=chosen.strict, waivers=waived(chosen))
+    document = results.document(run, strict=chosen.strict, waivers=waived(chosen))
     if not quiet:
-        for block in terminal.blocks(found):
+        for block in terminal.blocks(document):
             click.echo(block + "\n")
-        _silent(found["requirements"])
+        _print_not_examined(document["requirements"])
     for reason in gathered.left_out[:20]:
         click.echo(f"left out: {reason}", err=True)
     if len(gathered.left_out) > 20:
         click.echo(f"left out: {len(gathered.left_out) - 20} more", err=True)
-    click.echo(terminal.summary(found))
+    click.echo(terminal.summary(document))
     if given.get("out"):
-        outputs.write(chosen.folder, found, None)
-        draw(chosen.folder / index.REPORT, found, run.exchanges)
+        outputs.write(chosen.folder, document, None)
+        write_report_page(chosen.folder / index.REPORT, document, run.exchanges)
         click.echo(f"  report: {chosen.folder / 'report.html'}")
-    return int(found["exit_code"])
+    return int(document["exit_code"])
 
 
 def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
-    """The traffic as a run: what our own recordings say of it, or else what the exchanges show."""
+    """The traffic as a run: described by the header of our own recordings, otherwise by the exchanges themselves."""
     from conformance.judge import judge_all
     from conformance.run import Endpoint, Run, totals
     from conformance.run.launch import selected
     from conformance.run.reproducer import smallest, traffic
 
     header = gathered.headers[0] if gathered.headers else {}
-    there = header.get("target", {})
+    where = header.get("target", {})
     exchanges = gathered.exchanges
-    kept = selected(chosen, contract)
+    ids = selected(chosen, contract)
     verdicts = judge_all(contract, traffic(exchanges, gathered.planned))
     times = [attempt.started_at for x in exchanges for attempt in x.attempts]
     ends = [x.last.started_at + x.last.elapsed for x in exchanges]
     body = exchanges[0].case.body if exchanges else None
-    model = there.get("model") or (body.get("model", "") if isinstance(body, dict) else "")
+    model = where.get("model") or (body.get("model", "") if isinstance(body, dict) else "")
     return Run(
         contract,
-        Endpoint(chosen.name or there.get("name") or contract.provider, there.get("base_url", "recorded"), str(model)),
+        Endpoint(chosen.name or where.get("name") or contract.provider, where.get("base_url", "recorded"), str(model)),
         header.get("profile", "recorded"),
         header.get("seed", 0),
         gathered.plan_sha256,
         gathered.planned,
         exchanges,
-        tuple(one for one in verdicts if one.requirement.id in kept),
+        tuple(verdict for verdict in verdicts if verdict.requirement.id in ids),
         totals(exchanges),
         header.get("started_at") or min(times, default=0.0),
         max(ends, default=0.0) - min(times, default=0.0),
@@ -90,11 +90,11 @@ def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
     )
 
 
-def _silent(rows: list[dict[str, Any]]) -> None:
-    """Which requirements the traffic could not speak about."""
-    silent = [row for row in rows if not row["examined"] and not row["observations"]]
-    if silent:
-        click.echo(f"The traffic does not speak about {len(silent)} of {len(rows)} requirements:")
-        for row in silent:
+def _print_not_examined(rows: list[dict[str, Any]]) -> None:
+    """List the requirements for which the traffic contains no occurrence."""
+    missing = [row for row in rows if not row["examined"] and not row["observations"]]
+    if missing:
+        click.echo(f"The traffic shows nothing about {len(missing)} of {len(rows)} requirements:")
+        for row in missing:
             click.echo(f"  {row['id']} ({row['level']}): {row['reason']}")
         click.echo("")

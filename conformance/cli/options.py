@@ -1,4 +1,4 @@
-"""The table of settings as options of a command."""
+"""The table of settings as options of a command, and the options that choose targets of a file."""
 
 from __future__ import annotations
 
@@ -16,34 +16,39 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def options(*names: str) -> Callable[[Command], Command]:
-    """All settings as options, or those that are named."""
+    """Add the named settings as options, or all settings without names."""
 
     def add(command: Command) -> Command:
-        for one in reversed(OPTIONS):
-            if not names or one.name in names:
-                command = _option(one)(command)
+        for option in reversed(OPTIONS):
+            if not names or option.name in names:
+                command = _option(option)(command)
         return command
 
     return add
 
 
-def of_targets(only: str) -> Callable[[Command], Command]:
-    """`--config` and `--target`: which targets of which file."""
+def of_targets(target_help: str) -> Callable[[Command], Command]:
+    """Add `--config` and `--target`: which targets of which file."""
 
     def add(command: Command) -> Command:
-        command = click.option("--target", "globs", metavar="GLOB", multiple=True, help=only)(command)
+        command = click.option("--target", "globs", metavar="GLOB", multiple=True, help=target_help)(command)
         path: Any = click.Path(path_type=Path)
         return click.option("--config", metavar="FILE", type=path, help=f"The file of targets. [{FILE}]")(command)
 
     return add
 
 
-def _option(one: Option) -> Callable[[Command], Command]:
-    says = one.help + (f" [{one.default}]" if one.default is not None else "")
-    if one.kind is bool:
-        return click.option(f"--{one.name}", one.key, is_flag=True, default=None, help=says)
-    kind: Any = click.Choice(one.choices) if one.choices else one.kind
-    # the default is set where settings are made, so that what was given can be told from what was not
+def _option(option: Option) -> Callable[[Command], Command]:
+    # No default here: `settings` applies it, after the environment and the file of targets.
+    text = option.help + (f" [{option.default}]" if option.default is not None else "")
+    if option.kind is bool:
+        return click.option(f"--{option.name}", option.key, is_flag=True, default=None, help=text)
     return click.option(
-        f"--{one.name}", one.key, type=kind, multiple=one.many, metavar=one.metavar or None, default=None, help=says
+        f"--{option.name}",
+        option.key,
+        type=click.Choice(option.choices) if option.choices else option.kind,
+        multiple=option.many,
+        metavar=option.metavar or None,
+        default=None,
+        help=text,
     )

@@ -1,4 +1,4 @@
-"""`conformance plan`: what a run would send, what that shows, and what it costs at most. Nothing is sent."""
+"""`conformance plan`: what a run would send, which requirements that covers, and its maximum cost. Sends nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.model.budget import Cost, planned_as
 if TYPE_CHECKING:
     from conformance.plan import Plan
 
-SHOWN = 10
+MAX_UNCOVERED_SHOWN = 10
 
 
 @click.command("plan")
@@ -25,12 +25,14 @@ SHOWN = 10
     "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "max-requests", "max-tokens",
     "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query", "api-key-env",
 )  # fmt: skip
-@of_targets("Plan only for targets of the file so named.")
-@click.option("--lock", metavar="FILE", type=click.Path(path_type=Path), help="Fix the plan in a file, for run --plan.")
-@click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock; without it one is drawn.")
-@click.option("--price-in", type=click.FloatRange(0), help="Money for a million prompt tokens.")
-@click.option("--price-out", type=click.FloatRange(0), help="Money for a million completion tokens.")
-@click.option("--cases", is_flag=True, help="List the cases only, with their validity.")
+@of_targets("Plan only for targets whose name matches.")
+@click.option(
+    "--lock", metavar="FILE", type=click.Path(path_type=Path), help="Lock the plan in a file, for `run --plan`."
+)
+@click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock. [random]")
+@click.option("--price-in", type=click.FloatRange(0), help="The price of a million prompt tokens.")
+@click.option("--price-out", type=click.FloatRange(0), help="The price of a million completion tokens.")
+@click.option("--cases", is_flag=True, help="List only the request cases, with their validity.")
 def plan_command(
     provider: str | None,
     config: Path | None,
@@ -44,63 +46,64 @@ def plan_command(
 ) -> None:
     """Show what a run of PROVIDER would send to a target that accepts every documented value. Sends nothing.
 
-    Without PROVIDER, the same for the targets of conformance.toml. With --lock the plan is fixed, so that a run under
-    it can be certified: see docs/certification.md.
+    Without PROVIDER, shows the same for the targets of conformance.toml. --lock fixes the plan in a file, so that a run
+    that sends it can be certified: see docs/certification.md.
     """
     jobs = named(provider, config, globs, given)
     if lock is not None:
-        chosen, options = only(jobs, "a plan that is fixed")
+        chosen, options = only(jobs, "a locked plan")
         _lock(chosen, lock, nonce, options)
         return
     if nonce:
-        raise SettingsError("--nonce goes with --lock FILE: only a plan that is fixed has one")
+        raise SettingsError("--nonce needs --lock FILE: only a locked plan has a nonce")
     worst: list[Cost] = []
     for chosen, _ in jobs:
-        made = forecast(chosen)
-        worst.append(made.worst)
+        dry_run = forecast(chosen)
+        worst.append(dry_run.worst)
         if len(jobs) > 1:
             click.echo(f"{chosen.target}: contract {chosen.provider}")
-        for line in _listed(made) if cases else _told(made, chosen):
+        for line in _cases(dry_run) if cases else _summary(dry_run, chosen):
             click.echo(line)
         if len(jobs) > 1:
             click.echo("")
     if not cases:
-        _sum(worst, price_in, price_out)
+        _print_cost(worst, price_in, price_out)
 
 
-def _sum(worst: list[Cost], price_in: float | None, price_out: float | None) -> None:
-    """What all targets cost at most, in tokens and in money."""
-    prompt, completion = sum(one.prompt for one in worst), sum(one.completion for one in worst)
+def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | None) -> None:
+    """Print the maximum cost of all targets, in tokens and in money."""
+    prompt, completion = sum(cost.prompt for cost in worst), sum(cost.completion for cost in worst)
     if len(worst) > 1:
         click.echo(f"{len(worst)} targets: at most {prompt:,} prompt and {completion:,} completion tokens")
     if price_in is not None or price_out is not None:
         price = (prompt * (price_in or 0) + completion * (price_out or 0)) / 1e6
-        click.echo(f"at most {price:.4f} in money, at these prices per million tokens")
+        click.echo(f"at most {price:.4f} at these prices per million tokens")
 
 
-def _listed(made: Plan) -> Iterator[str]:
-    for case in made.cases:
+def _cases(dry_run: Plan) -> Iterator[str]:
+    for case in dry_run.cases:
         yield f"{case.id}  {case.validity}  {case.note}".rstrip()
 
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
     from conformance.recording.plan_lock import LockError
+    from conformance.run import locked_run
     from conformance.run.launch import check
     from conformance.run.locked_run import make_lock
 
     contract = check(chosen, of_target=bool(chosen.base_url))
     seeded = "seed" in from_environment() | present(given)
     has_key = not chosen.base_url or bool(chosen.key)
-    made = make_lock(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
+    lock = locked_run.locked(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
     try:
-        made.write(path)
+        lock.write(path)
     except LockError as error:
         raise SettingsError(str(error)) from None
-    told = made.document
-    cases = sum(len(one["cases"]) for one in told["waves"])
-    click.echo(f"{cases} requests, {told['requirements']['count']} requirements of {told['requirements']['date']}")
-    click.echo(f"nonce {made.nonce} ({told['nonce_origin']}), seed {told['seed']}, profile {told['profile']}")
-    click.echo(f"plan {made.sha256}")
+    content = lock.told
+    cases, requirements = sum(len(phase["cases"]) for phase in content["waves"]), content["requirements"]
+    click.echo(f"{cases} requests, {requirements['count']} requirements of {requirements['date']}")
+    click.echo(f"nonce {lock.nonce} ({content['nonce_origin']}), seed {content['seed']}, profile {content['profile']}")
+    click.echo(f"plan {lock.sha256}")
     click.echo(f"{path}: conformance run {contract.provider} --plan {path}")
 
 
@@ -124,24 +127,32 @@ def forecast(chosen: Settings) -> Plan:
     return planning.plan(contract, load_checks(), options)
 
 
-def _told(made: Plan, chosen: Settings) -> Iterator[str]:
-    for origin, count in made.origins.items():
+def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
+    for origin, count in dry_run.origins.items():
         yield f"{count:>5}  {origin}"
-    yield f"{len(made.cases):>5}  requests in {len(made.phases)} waves; repeats, and what replies teach, come on top"
-    ids = {row.id for row in made.contract.requirements}
-    yield f"requirements shown: {len(made.covered)} of {len(ids)}; the others need an occasion that only a reply gives"
-    if made.uncovered:
-        more = f" and {len(made.uncovered) - SHOWN} more" if len(made.uncovered) > SHOWN else ""
-        yield f"MUSTs that fall to the budget: {', '.join(made.uncovered[:SHOWN])}{more}"
+    yield (
+        f"{len(dry_run.cases):>5}  requests in {len(dry_run.phases)} phases, "
+        "plus retries and adaptive follow-up requests"
+    )
+    ids = {requirement.id for requirement in dry_run.contract.requirements}
+    yield (
+        f"requirements covered: {len(dry_run.covered)} of {len(ids)}; "
+        "the others are triggered only by particular replies"
+    )
+    if dry_run.uncovered:
+        rest = len(dry_run.uncovered) - MAX_UNCOVERED_SHOWN
+        more = f" and {rest} more" if rest > 0 else ""
+        names = ", ".join(dry_run.uncovered[:MAX_UNCOVERED_SHOWN])
+        yield f"MUSTs not covered within the budget: {names}{more}"
     for strength, name in ((2, "pairs"), (3, "triples")):
-        reach = made.coverage(strength)
-        yield f"{name} of values: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
-    if made.drawn_cases:
-        rare = min(made.drawn_parameters.items(), key=lambda one: one[1])
-        yield f"drawn bodies: {len(made.drawn_cases)}; each parameter at least {rare[1]} times ({rare[0]})"
-    worst = made.worst
+        reach = dry_run.coverage(strength)
+        yield f"{name} of values covered: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
+    if dry_run.drawn_cases:
+        parameter, count = min(dry_run.drawn_parameters.items(), key=lambda item: item[1])
+        yield f"drawn bodies: {len(dry_run.drawn_cases)}; each parameter at least {count} times ({parameter})"
+    worst = dry_run.worst
     yield f"at most {worst.prompt:,} prompt tokens (an estimate) and {worst.completion:,} completion tokens"
     if chosen.requests_per_minute:
-        minutes = len(made.cases) / chosen.requests_per_minute
+        minutes = len(dry_run.cases) / chosen.requests_per_minute
         yield f"{minutes:.1f} minutes at {chosen.requests_per_minute:g} requests a minute"
-    yield f"plan {made.sha256[:12]} (seed {chosen.seed}, {chosen.profile})"
+    yield f"plan {dry_run.sha256[:12]} (seed {chosen.seed}, {chosen.profile})"

@@ -1,4 +1,4 @@
-"""What a terminal shows while a run is under way: requests done, rate, tokens, failures so far. Nothing elsewhere."""
+"""The progress line of a run on a terminal: requests done, rate, tokens, failures so far. Nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Watching: TypeAlias = "Callable[[Contract], Watcher]"
 
 @contextmanager
 def progress(name: str, *, quiet: bool) -> Iterator[Watching | None]:
-    """What makes a watcher that draws on standard error, or None where nobody would see it."""
+    """A function that makes a watcher which draws on standard error; None if that is no terminal, or not wanted."""
     if quiet or not sys.stderr.isatty() or os.environ.get("NO_COLOR"):
         yield None
         return
@@ -33,62 +33,62 @@ def progress(name: str, *, quiet: bool) -> Iterator[Watching | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    told = TextColumn("{task.fields[told]}", markup=False)
-    with Progress(*columns, told, console=Console(file=sys.stderr), transient=True) as drawn:
-        task = drawn.add_task(escape(name), total=0, told="")
+    status = TextColumn("{task.fields[status]}", markup=False)
+    with Progress(*columns, status, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task(escape(name), total=0, status="")
 
         def watching(contract: Contract) -> Watcher:
-            counts = _Counts(drawn, task, _alone(contract))
+            counts = _Counts(bar, task, _without_groups(contract))
             return Watcher(finished=counts.finished, planned=counts.planned)
 
         yield watching
 
 
-def _alone(contract: Contract) -> Contract:
-    """The requirements that one exchange can break without another beside it."""
+def _without_groups(contract: Contract) -> Contract:
+    """The contract with only the requirements that are judged on one exchange alone."""
     from conformance.judge.catalogue import Scope, load
 
     checks = load()
-    rows = (row for row in contract.requirements if checks[row.check].scope is not Scope.GROUP)
-    return replace(contract, requirements=tuple(rows))
+    single = (row for row in contract.requirements if checks[row.check].scope is not Scope.GROUP)
+    return replace(contract, requirements=tuple(single))
 
 
 @dataclass
 class _Counts:
-    drawn: Progress
+    bar: Progress
     task: int
     contract: Contract
     total: int = 0
     done: int = 0
     tokens: int = 0
-    silent: int = 0
-    fresh: list[Exchange] = field(default_factory=list)
+    unanswered: int = 0
+    unjudged: list[Exchange] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
-    began: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
 
     def planned(self, phase: Phase) -> None:
-        """Judge what has come back, now that nothing is under way whose arrival that could blur."""
+        """Judge the replies of the last phase: no request is in flight, so this delays no arrival time."""
         from conformance.judge import judge_all
         from conformance.model import BROKEN
         from conformance.run.reproducer import traffic
 
-        if self.fresh:
-            found = judge_all(self.contract, traffic(self.fresh))
-            self.broken |= {one.requirement.id for one in found if one.outcome in BROKEN}
-            self.fresh.clear()
+        if self.unjudged:
+            verdicts = judge_all(self.contract, traffic(self.unjudged))
+            self.broken |= {verdict.requirement.id for verdict in verdicts if verdict.outcome in BROKEN}
+            self.unjudged.clear()
         self.total += len(phase.cases)
         self._draw()
 
-    def finished(self, x: Exchange) -> None:
-        cost = (reported(x.usage) if x.successful else None) or Cost()
+    def finished(self, exchange: Exchange) -> None:
+        cost = (reported(exchange.usage) if exchange.successful else None) or Cost()
         self.done += 1
         self.tokens += cost.prompt + cost.completion
-        self.silent += x.status is None
-        self.fresh.append(x)
+        self.unanswered += exchange.status is None
+        self.unjudged.append(exchange)
         self._draw()
 
     def _draw(self) -> None:
-        rate = self.done / max(time.monotonic() - self.began, 0.001)
-        told = f"{rate:.1f}/s, {self.tokens:,} tokens, {len(self.broken)} broken so far"
-        told += f", {self.silent} without a reply" if self.silent else ""
-        self.drawn.update(self.task, total=self.total, completed=self.done, told=told)  # type: ignore[arg-type]
+        rate = self.done / max(time.monotonic() - self.started, 0.001)
+        status = f"{rate:.1f}/s, {self.tokens:,} tokens, {len(self.broken)} broken so far"
+        status += f", {self.unanswered} without a reply" if self.unanswered else ""
+        self.bar.update(self.task, total=self.total, completed=self.done, status=status)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""pytest called from inside, with our plugins only; and report.html made again by way of it."""
+"""pytest sessions in this process: no plugins but ours, output captured; and report.html written by such a session."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from conformance.model.exchange import Exchange
 
-# Nothing of the folder it is called in, and no plugin that happens to be installed, may change a verdict.
-_ALONE: Final = (
+# Neither the current folder nor an installed plugin may influence a verdict.
+_ISOLATED: Final = (
     *("-p", "pytest_metadata.plugin", "-p", "pytest_html.plugin", "-p", "no:cacheprovider"),
     *("-p", "conformance.pytest_plugin.items"),
     *("-c", os.devnull, "--noconftest", "--capture=no", "--no-header", "-q"),
 )
-SELDOM: Final = 100_000  # allocations
+GC_THRESHOLD: Final = 100_000  # allocations between two collections; Python's default is 700
 
 
-def pytest_alone(arguments: Sequence[str], listener: object) -> tuple[int, str]:
-    """The exit status of one pytest session, and what it would have printed."""
+def pytest_session(arguments: Sequence[str], listener: object) -> tuple[int, str]:
+    """Run one pytest session; its exit status and everything that it would have printed."""
     import pytest
 
-    unheard = StringIO()
-    with _no_plugins_by_chance(), _seldom_swept(), redirect_stdout(unheard), redirect_stderr(unheard):
-        code = int(pytest.main([*arguments, *_ALONE], plugins=[listener]))
-    return code, unheard.getvalue()
+    captured = StringIO()
+    with _only_named_plugins(), _fewer_collections(), redirect_stdout(captured), redirect_stderr(captured):
+        code = int(pytest.main([*arguments, *_ISOLATED], plugins=[listener]))
+    return code, captured.getvalue()
 
 
 @contextmanager
-def _seldom_swept() -> Iterator[None]:
-    """Cycles are looked for less often: with all that a run imports, looking for them costs more than they do."""
+def _fewer_collections() -> Iterator[None]:
+    """Run the garbage collector less often: traversing all imported modules takes longer than it is worth."""
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     if not frozen:
         gc.freeze()
-    gc.set_threshold(SELDOM, *before[1:])
+    gc.set_threshold(GC_THRESHOLD, *before[1:])
     try:
         yield
     finally:
@@ -49,11 +49,11 @@ def _seldom_swept() -> Iterator[None]:
 
 
 @contextmanager
-def _no_plugins_by_chance() -> Iterator[None]:
-    """Only the plugins that are named are loaded; options of the caller's environment are left out too."""
-    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
+def _only_named_plugins() -> Iterator[None]:
+    """Disable plugin autoload, and ignore pytest options and plugins of the caller's environment."""
+    overrides = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": ""}
+    before = {name: os.environ.get(name) for name in overrides}
+    os.environ.update(overrides)
     try:
         yield
     finally:
@@ -65,8 +65,8 @@ def _no_plugins_by_chance() -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class _Before:
-    """A pytest plugin that hands over what was judged before."""
+class _EarlierRun:
+    """A pytest plugin that hands over the results and exchanges of an earlier run."""
 
     results: Mapping[str, Any]
     exchanges: Iterable[Exchange]
@@ -75,16 +75,16 @@ class _Before:
         return self.results, self.exchanges
 
 
-def draw(path: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> None:
-    """Write report.html as a run does, as pytest-html's page; our own page alone where pytest cannot make it."""
+def write_report_page(path: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> None:
+    """Write report.html as a run does, through pytest-html; without pytest's table if that fails."""
     from conformance.pytest_plugin.plugin import arguments
     from conformance.report import page
 
     path.unlink(missing_ok=True)
     words = [*arguments(results["provider"], {}), f"--html={path}", "--self-contained-html"]
-    pytest_alone(words, _Before(results, exchanges))
+    pytest_session(words, _EarlierRun(results, exchanges))
     if not path.exists():
         path.write_text(page.render(results, exchanges), "utf-8")
 
 
-__all__ = ["draw", "pytest_alone"]
+__all__ = ["pytest_session", "write_report_page"]

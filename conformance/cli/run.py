@@ -1,4 +1,4 @@
-"""`conformance run`: pytest with our plugin, its own talk replaced by ours."""
+"""`conformance run`: a pytest session with our plugin, whose terminal output replaces pytest's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from conformance.cli.options import FILE, of_targets, options
 from conformance.cli.selected_targets import of_file, of_provider, refuse_both
 from conformance.cli.target_processes import end_with_parent, judge_all
 from conformance.config.settings import Settings
+from conformance.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from conformance.model import Contract
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("provider", required=False)
 @options()
-@of_targets("Judge only targets of the file so named.")
-@click.option("--at-once", type=click.IntRange(1, 32), metavar="N", help="How many targets are judged at once.")
+@of_targets("Judge only targets whose name matches.")
+@click.option("--at-once", type=click.IntRange(1, 32), metavar="N", help="How many targets to judge at the same time.")
 @click.option("--alone", is_flag=True, hidden=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print the summary only.")
 @click.pass_obj
@@ -39,69 +40,74 @@ def run_command(
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Judge an endpoint against the contract of PROVIDER, or `all` contracts one after the other.
+    """Judge an endpoint against the contract of PROVIDER, or against `all` contracts one after the other.
 
-    Without --base-url, the embedded reference provider is judged: no key, no network. Without PROVIDER, the targets
-    of conformance.toml are judged, several at once.
+    Without --base-url, judges the embedded reference provider, which needs no key and no network. Without PROVIDER,
+    judges the targets of conformance.toml, several at the same time.
     """
     if alone:
         end_with_parent()
     if provider is None:
-        jobs, most = of_file(config, globs, given)
+        jobs, usual = of_file(config, globs, given)
     else:
         refuse_both(config, globs, at_once)
-        jobs, most = of_provider(provider, given), 1
-    chosen = [one for one, _ in jobs]
-    before = [_stamp(one) for one in chosen]
-    if provider is None and len(jobs) > 1:
-        codes = judge_all(chosen, str(config or FILE), given, quiet=quiet, at_once=min(at_once or most, len(jobs)))
+        jobs, usual = of_provider(provider, given), 1
+    chosen = [target for target, _ in jobs]
+    before = [_written_at(target) for target in chosen]
+    in_processes = provider is None and len(jobs) > 1
+    if in_processes:
+        codes = judge_all(chosen, str(config or FILE), given, quiet=quiet, at_once=min(at_once or usual, len(jobs)))
     else:
-        codes = [_judged(one, options, quiet=quiet, debug=bool(debug)) for one, options in jobs]
+        codes = [_judge(target, options, quiet=quiet, debug=bool(debug)) for target, options in jobs]
     if not alone:
-        written = [one if _stamp(one) != stamp else None for one, stamp in zip(chosen, before, strict=True)]
-        _together(chosen, written, codes, publish=len(jobs) > 1 and provider is None)
-    return gravest(codes)
+        written = [target if _written_at(target) != time else None for target, time in zip(chosen, before, strict=True)]
+        _summarise(chosen, written, codes, in_processes=in_processes)
+    return most_severe(codes)
 
 
-def _stamp(chosen: Settings) -> int:
-    """When the results of a target were written; what a run did not write is not its result."""
+def _written_at(chosen: Settings) -> int:
+    """When the results of a target were written; results older than the run are not its own."""
     path = chosen.folder / "results.json"
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def _together(
-    chosen: Sequence[Settings], written: Sequence[Settings | None], codes: Sequence[int], *, publish: bool
+def _summarise(
+    chosen: Sequence[Settings], written: Sequence[Settings | None], codes: Sequence[int], *, in_processes: bool
 ) -> None:
-    """One summary and one index of all targets."""
+    """Write and print one summary and one index of all targets; a target without new results has only its exit code."""
     from conformance.report import outputs, overview, results
 
-    found = [results.read(one.folder / "results.json") if one else None for one in written]
-    rows = [overview.row(one.target, *pair) for one, pair in zip(chosen, zip(found, codes, strict=True), strict=True)]
-    out = chosen[0].out  # one for all targets
+    documents = [results.read(target.folder / "results.json") if target else None for target in written]
+    rows = [
+        overview.row(target.target, document, code)
+        for target, document, code in zip(chosen, documents, codes, strict=True)
+    ]
+    out = chosen[0].out  # the same for all targets
     if any(written):
-        if publish:  # each wrote one in a process of its own
+        if in_processes:  # each process wrote an index of the targets that were there at its end
             outputs.write_index(out)
         (out / "summary.md").write_text(overview.markdown(rows), "utf-8")
-    if publish:
-        outputs.publish_all(overview.markdown(rows), [one for one in found if one])
+    if in_processes:
+        outputs.publish_all(overview.markdown(rows), [document for document in documents if document])
     if len(rows) > 1:
         click.echo("\n".join(overview.lines(rows)))
     if any(written):
         click.echo(f"reports: {out / 'index.html'}")
 
 
-def gravest(codes: list[int]) -> int:
-    """The exit code of several runs: a broken promise outranks all, then our own fault, misuse, what is incomplete."""
-    return next((code for code in (1, 4, 2, 3) if code in codes), 0)
+def most_severe(codes: list[int]) -> int:
+    """The exit code of several runs. A broken MUST is certain whatever else went wrong, so it outranks the others."""
+    order = (ExitCode.BROKEN, ExitCode.SUITE_FAULT, ExitCode.USAGE_ERROR, ExitCode.INCOMPLETE)
+    return next((code for code in order if code in codes), ExitCode.CONFORMANT)
 
 
 @dataclass(eq=False)
-class Talk:
-    """A pytest plugin that listens to ours."""
+class RunListener:
+    """A pytest plugin that receives the progress, the results and the exit message of a run from our plugin."""
 
     watching: Callable[[Contract], Watcher] | None
     results: Mapping[str, Any] = field(default_factory=dict)
-    exit_said: str = ""
+    exit_message: str = ""
 
     def pytest_conformance_watcher(self, contract: Contract) -> Watcher | None:
         return self.watching(contract) if self.watching is not None else None
@@ -110,28 +116,29 @@ class Talk:
         self.results = results
 
     def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
-        self.exit_said = str(getattr(excinfo.value, "msg", "") or "interrupted")
+        self.exit_message = str(getattr(excinfo.value, "msg", "") or "interrupted")
 
 
-def _judged(chosen: Settings, given: Mapping[str, Any], *, quiet: bool, debug: bool) -> int:
+def _judge(chosen: Settings, given: Mapping[str, Any], *, quiet: bool, debug: bool) -> int:
     from conformance.cli.progress import progress
-    from conformance.cli.pytest_session import pytest_alone
+    from conformance.cli.pytest_session import pytest_session
     from conformance.pytest_plugin.plugin import arguments
 
-    chosen.folder.mkdir(parents=True, exist_ok=True)  # where that is impossible, before anything is sent
+    chosen.folder.mkdir(parents=True, exist_ok=True)  # if that fails, nothing has been sent yet
     with progress(chosen.target, quiet=quiet) as watching:
-        talk = Talk(watching)
-        code, unheard = pytest_alone(arguments(chosen.provider, given), talk)
-    if not talk.results:
-        click.echo(unheard if debug else "", err=True, nl=False)
-        said = talk.exit_said or "pytest ended without a result"
-        click.echo(f"conformance: {chosen.target}: {said.splitlines()[0]}", err=True)
-        return code if code in {2, 3, 4} else 4
-    _tell(talk.results, chosen, quiet=quiet)
+        listener = RunListener(watching)
+        code, output = pytest_session(arguments(chosen.provider, given), listener)
+    if not listener.results:
+        click.echo(output if debug else "", err=True, nl=False)
+        message = listener.exit_message or "pytest ended without a result"
+        click.echo(f"conformance: {chosen.target}: {message.splitlines()[0]}", err=True)
+        explained = {ExitCode.USAGE_ERROR, ExitCode.INCOMPLETE, ExitCode.SUITE_FAULT}
+        return code if code in explained else ExitCode.SUITE_FAULT
+    _print_results(listener.results, chosen, quiet=quiet)
     return code
 
 
-def _tell(results: Mapping[str, Any], chosen: Settings, *, quiet: bool) -> None:
+def _print_results(results: Mapping[str, Any], chosen: Settings, *, quiet: bool) -> None:
     from conformance.report import terminal
 
     if not quiet:

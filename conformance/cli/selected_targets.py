@@ -1,86 +1,97 @@
-"""What a run is to judge: a provider's contract, all contracts, or the targets of a file."""
+"""The targets that a command was given: one provider, all providers, or the targets of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from conformance.cli.options import FILE
 from conformance.config.settings import Settings, SettingsError
 
+if TYPE_CHECKING:
+    from conformance.model import Contract
+
 Job: TypeAlias = tuple[Settings, Mapping[str, Any]]
-"""What is to be judged, and the options that say so."""
-MOST_AT_ONCE: Final = 4
+"""The settings of one target, and the options that they were made from."""
+AT_ONCE: Final = 4
+"""How many targets of a file are judged at the same time, unless the file says otherwise."""
+
+
+def contract_of(provider: str, given: dict[str, Any]) -> Contract:
+    """The contract of a provider, with the settings of a command."""
+    from conformance.run.launch import load
+
+    return load(settings(provider, given))
 
 
 def of_provider(provider: str, given: Mapping[str, Any]) -> list[Job]:
-    """One contract, or all of them."""
+    """The job for one provider, or one for each provider if it is `all`."""
     from conformance import contract
     from conformance.run import launch
 
-    named = launch.resolve_settings(provider, given)
-    if provider == "all" and named.name:
-        raise SettingsError("--name goes with one provider; targets of `all` are named after their providers")
-    names = contract.providers(named.specs) if provider == "all" else (provider,)
-    chosen = [launch.resolve_settings(name, given) for name in names]
-    for one in chosen:
-        launch.check(one)
-    return [(one, given) for one in chosen]
+    common = settings(provider, given)
+    if provider == "all" and common.name:
+        raise SettingsError("--name needs one provider; the targets of `all` are named after their providers")
+    names = contract.providers(common.specs) if provider == "all" else (provider,)
+    chosen = [settings(name, given) for name in names]
+    for target in chosen:
+        launch.check(target)
+    return [(target, given) for target in chosen]
 
 
 def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]) -> tuple[list[Job], int]:
-    """The chosen targets, all looked at before anything is sent, and how many to judge at once."""
+    """The chosen targets, all checked before anything is sent, and how many to judge at the same time."""
     from conformance.config import targets, waivers
     from conformance.run import launch
 
-    found = targets.read(config or Path(FILE))
-    chosen = found.chosen(globs)
+    file = targets.read(config or Path(FILE))
+    chosen = file.chosen(globs)
     targets.refuse_for_several(given, len(chosen))
-    everybody = {one.name for one in found.entries}
+    names = {entry.name for entry in file.entries}
     jobs: list[Job] = []
     for entry in chosen:
         try:
             options = targets.merged(entry, given)
-            one = launch.resolve_settings(entry.provider, options)
-            launch.check(one)
-            waivers.check_targets(launch.waived(one), everybody | {one.target})
+            target = settings(entry.provider, options)
+            launch.check(target)
+            waivers.check_targets(launch.waived(target), names | {target.target})
         except SettingsError as error:
-            raise SettingsError(f"{found.path}, target {entry.name}: {error}") from None
-        jobs.append((one, options))
-    return jobs, found.at_once or MOST_AT_ONCE
+            raise SettingsError(f"{file.path}, target {entry.name}: {error}") from None
+        jobs.append((target, options))
+    return jobs, file.at_once or AT_ONCE
 
 
 def named(provider: str | None, config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]) -> list[Job]:
-    """PROVIDER, or the chosen targets of the file; nothing but the file is looked at."""
+    """The job for PROVIDER, or the chosen targets of the file; neither contract nor address is checked."""
     from conformance.config import targets
     from conformance.run.launch import resolve_settings
 
     if provider is not None:
         refuse_both(config, globs)
-        return [(resolve_settings(provider, given), given)]
-    found = targets.read(config or Path(FILE))
-    chosen = found.chosen(globs)
+        return [(settings(provider, given), given)]
+    file = targets.read(config or Path(FILE))
+    chosen = file.chosen(globs)
     targets.refuse_for_several(given, len(chosen))
-    made: list[Job] = []
+    jobs: list[Job] = []
     for entry in chosen:
         try:
             options = targets.merged(entry, given)
-            made.append((resolve_settings(entry.provider, options), options))
+            jobs.append((settings(entry.provider, options), options))
         except SettingsError as error:
-            raise SettingsError(f"{found.path}, target {entry.name}: {error}") from None
-    return made
+            raise SettingsError(f"{file.path}, target {entry.name}: {error}") from None
+    return jobs
 
 
-def only(found: list[Job], what: str) -> Job:
-    """The one target that was chosen."""
-    if len(found) > 1:
-        names = ", ".join(one.target for one, _ in found)
-        raise SettingsError(f"{what} is for one target, but {len(found)} are chosen ({names}); give --target NAME")
-    return found[0]
+def only(jobs: list[Job], purpose: str) -> Job:
+    """The single chosen target."""
+    if len(jobs) > 1:
+        names = ", ".join(target.target for target, _ in jobs)
+        raise SettingsError(f"{len(jobs)} targets are chosen ({names}); {purpose} needs one: give --target NAME")
+    return jobs[0]
 
 
-def refuse_both(*of_file: Any) -> None:
-    """A PROVIDER and targets of a file exclude one another."""
-    if any(of_file):
-        raise SettingsError("a PROVIDER and targets of a file are both named; leave out PROVIDER, or the rest")
+def refuse_both(*file_options: Any) -> None:
+    """Raise SettingsError if options for a file of targets are given together with PROVIDER."""
+    if any(file_options):
+        raise SettingsError("PROVIDER and options for a file of targets are both given; leave out one of them")

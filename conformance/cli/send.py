@@ -1,4 +1,4 @@
-"""`conformance send`: one case again, with all that came back and what it shows."""
+"""`conformance send`: send one request case again, and show the exchange and its findings."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError
 from conformance.model import BROKEN, Contract, Level, Phase, RequestCase
 from conformance.model.exchange import Exchange
+from conformance.model.exit_codes import ExitCode
 
 
 @click.command("send")
 @click.argument("words", nargs=-1, required=True, metavar="[PROVIDER] CASE")
 @options("base-url", "model", "header", "query", "api-key-env", "specs", "out", "name", "profile", "seed", "timeout")
-@of_targets("Send to this target of the file instead of a PROVIDER.")
+@of_targets("Send to this target of the file instead of PROVIDER.")
 def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, ...], **given: Any) -> int:
     """Send CASE again and show request, response and findings.
 
-    The case is taken from the last run's recording, or planned anew. An unambiguous beginning of its id is enough.
-    Exit code 1 where a MUST is broken.
+    The case is taken from the recording of the last run, otherwise from a new plan. An unambiguous beginning of its id
+    is enough. Exit code 1 if a MUST is broken.
     """
     from conformance.run.launch import load, target
 
@@ -33,32 +34,32 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
     chosen, _ = only(named(provider, config, globs, given), "a case")
     contract = load(chosen)
     with target(chosen, contract) as (where, _):
-        wanted = replace(_one(case, chosen), repeats="")
-        exchange = asyncio.run(_send(wanted, where, chosen))
-        for line in _told(exchange, where):
+        again = replace(_case(case, chosen), repeats="")
+        exchange = asyncio.run(_send(again, where, chosen))
+        for line in _as_text(exchange, where):
             click.echo(line)
-    return _findings(exchange, contract)
+    return _print_findings(exchange, contract)
 
 
 def _words(words: tuple[str, ...]) -> tuple[str | None, str]:
     if len(words) > 2:
-        raise SettingsError(f"{len(words)} words are given; expected PROVIDER and CASE, or --target NAME and CASE")
+        raise SettingsError(f"{len(words)} arguments are given; expected PROVIDER and CASE, or --target NAME and CASE")
     return (words[0], words[1]) if len(words) == 2 else (None, words[0])
 
 
-def _one(wanted: str, chosen: Settings) -> RequestCase:
-    """The case of that id, or the only one whose id begins so."""
-    known = {case.id: case for case in _cases(chosen)}
-    begins = [name for name in known if name.startswith(wanted)]
-    if wanted in known:
-        return known[wanted]
-    if len(begins) == 1:
-        return known[begins[0]]
-    if begins:
+def _case(prefix: str, chosen: Settings) -> RequestCase:
+    """The case with this id, or the only one whose id begins with it."""
+    cases = {case.id: case for case in _cases(chosen)}
+    if prefix in cases:
+        return cases[prefix]
+    matches = [name for name in cases if name.startswith(prefix)]
+    if len(matches) == 1:
+        return cases[matches[0]]
+    if matches:
         raise SettingsError(
-            f"{len(begins)} cases begin with {wanted!r}: {', '.join(begins[:3])} …; give more of the id"
+            f"{len(matches)} cases begin with {prefix!r}: {', '.join(matches[:3])} …; give more of the id"
         )
-    raise SettingsError(f"there is no case {wanted!r} among {len(known)}; `conformance plan --cases` shows ids")
+    raise SettingsError(f"there is no case {prefix!r} among {len(cases)}; `conformance plan --cases` shows ids")
 
 
 def _cases(chosen: Settings) -> Iterator[RequestCase]:
@@ -81,42 +82,47 @@ async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
     from conformance.run.launch import patience
     from conformance.send import Sender
 
-    once = replace(patience(chosen), retries=0)
-    async with Sender(where, Account(Budget()), patience=once) as sender:
+    without_retries = replace(patience(chosen), retries=0)
+    async with Sender(where, Account(Budget()), patience=without_retries) as sender:
         (exchange,) = await sender.send(Phase("send", (case,)))
     return exchange
 
 
-def _told(x: Exchange, where: Any) -> Iterator[str]:
-    """The exchange as text, times and all; the key masked, whatever a terminal would obey spelled out."""
+def _as_text(exchange: Exchange, where: Any) -> Iterator[str]:
+    """The exchange as text with arrival times; the key is masked and control characters are escaped."""
     from conformance.report.text import decoded, visible
     from conformance.send import Redaction
 
-    mask = Redaction(where.secrets).text
-    yield f"> {x.case.method} {mask(where.url(x.case))}"
-    for name, value in where.head(x.case):
+    mask, last = Redaction(where.secrets).text, exchange.last
+    yield f"> {exchange.case.method} {mask(where.url(exchange.case))}"
+    for name, value in where.head(exchange.case):
         yield f"> {name}: {mask(visible(value))}"
-    yield f">\n{decoded(x.case.content)}\n"
-    yield f"< {x.last.http_version} {x.status}" if x.status is not None else f"< no response: {visible(x.last.error)}"
-    for name, value in x.headers:
+    yield f">\n{decoded(exchange.case.content)}\n"
+    yield (
+        f"< {exchange.last.http_version} {exchange.status}"
+        if exchange.status is not None
+        else f"< no response: {visible(exchange.last.error)}"
+    )
+    for name, value in exchange.headers:
         yield f"< {visible(name)}: {visible(value)}"
-    yield f"< {x.ending}{f' ({visible(x.last.error)})' if x.last.error else ''} after {x.last.elapsed:.3f} s"
-    if x.header("content-encoding"):
-        yield decoded(x.content)
+    yield f"< {exchange.ending}{f' ({visible(last.error)})' if last.error else ''} after {last.elapsed:.3f} s"
+    if exchange.header("content-encoding"):
+        yield decoded(exchange.content)
         return
-    for piece in x.pieces:
+    for piece in exchange.pieces:
         yield f"[{piece.at:.3f} s] {decoded(piece.data)}"
 
 
-def _findings(x: Exchange, contract: Contract) -> int:
+def _print_findings(exchange: Exchange, contract: Contract) -> int:
     from conformance.judge import Traffic, judge_all
 
-    verdicts = judge_all(contract, Traffic((x,)))
-    broken = [one for one in verdicts if one.outcome in BROKEN]
+    verdicts = judge_all(contract, Traffic((exchange,)))
+    broken = [verdict for verdict in verdicts if verdict.outcome in BROKEN]
     click.echo("")
     for verdict in broken:
-        row = verdict.requirement
-        click.echo(f"{verdict.outcome.upper()} {row.id} ({row.level}): {verdict.reason}")
-    shown = sum(one.examined > 0 for one in verdicts)
-    click.echo(f"{shown} requirements were seen on this exchange alone, {len(broken)} of them broken")
-    return 1 if any(one.requirement.level is Level.MUST for one in broken) else 0
+        requirement = verdict.requirement
+        click.echo(f"{verdict.outcome.upper()} {requirement.id} ({requirement.level}): {verdict.reason}")
+    examined = sum(verdict.examined > 0 for verdict in verdicts)
+    click.echo(f"{examined} requirements were examined on this exchange alone, {len(broken)} of them are broken")
+    must = any(verdict.requirement.level is Level.MUST for verdict in broken)
+    return ExitCode.BROKEN if must else ExitCode.CONFORMANT

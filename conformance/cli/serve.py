@@ -1,4 +1,4 @@
-"""`conformance serve`: the reference provider on a port, keeping its contract or breaking it."""
+"""`conformance serve`: the reference provider on a port, conforming or with faults."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from conformance.config.settings import SettingsError
 
 @click.command("serve")
 @click.argument("provider")
-@click.option("--fault", "faults", multiple=True, metavar="NAME", help="Break the contract so; --faults lists them.")
+@click.option("--fault", "faults", multiple=True, metavar="NAME", help="Serve with this fault; --faults lists them.")
 @click.option("--faults", "listing", is_flag=True, help="List the faults that apply to the provider.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@click.option("--key", help="Demand this key; by default any request may ask.")
-@click.option("--model", "model", default="reference", show_default=True, help="The model's name.")
+@click.option("--key", help="Require this API key. [none]")
+@click.option("--model", "model", default="reference", show_default=True, help="The name of the model.")
 @options("specs")
 def serve_command(
     provider: str,
@@ -29,7 +29,7 @@ def serve_command(
     model: str,
     **given: Any,
 ) -> int:
-    """Serve a provider that keeps the contract of PROVIDER, until Ctrl-C."""
+    """Serve a provider that keeps the contract of PROVIDER, or breaks it with --fault, until Ctrl-C."""
     from conformance.reference import serve_forever
     from conformance.run.launch import load, resolve_settings
     from conformance.selftest.altered_reference import altered_reference
@@ -45,7 +45,9 @@ def serve_command(
         if name not in FAULTS:
             raise SettingsError(f"there is no fault {name!r}; `conformance serve {provider} --faults` lists them")
         if not FAULTS[name].applies(contract):
-            raise SettingsError(f"the fault {name} has no occasion under {provider}'s contract; --faults lists those")
+            raise SettingsError(
+                f"the fault {name} does not apply to {provider}'s contract; --faults lists those that do"
+            )
     reference = altered_reference(contract, key=key, faults=tuple(FAULTS[name] for name in faults), models=(model,))
     try:
         serve_forever(reference, host, port, started=lambda url: _started(url, provider, model))
@@ -55,5 +57,5 @@ def serve_command(
 
 
 def _started(url: str, provider: str, model: str) -> None:
-    click.echo(f"{provider} at {url} (model {model}); judge it with")
+    click.echo(f"{provider} at {url} (model {model}); judge it with:")
     click.echo(f"  conformance run {provider} --base-url {url} --model {model}")

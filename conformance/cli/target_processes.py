@@ -1,4 +1,4 @@
-"""Several targets at once: one process for each, since pytest is one to a process; each in its own time."""
+"""Several targets at the same time: a process for each, because a process can run only one pytest session."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from typing import Any, Final
 import click
 
 from conformance.config.settings import OPTIONS, Settings, present
+from conformance.model.exit_codes import ExitCode
 
-INCOMPLETE: Final = 3
 SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass
-class Crowd:
-    """The processes that are running; none is begun after an interrupt.
+class TargetProcesses:
+    """The running processes; after an interrupt none is started.
 
-    `lifeline` is the reading end of a pipe that nobody writes to. It ends with this process, however that ends.
+    `lifeline` is the reading end of a pipe that is never written to. The system closes it when this process ends, in
+    whatever way, and so tells the children.
     """
 
     lifeline: int
@@ -33,10 +34,10 @@ class Crowd:
     stopped: bool = False
 
     def judge(self, words: Sequence[str]) -> tuple[int, str]:
-        """Run one target to its end; its exit code and all that it said."""
+        """Judge one target; its exit code and its whole output."""
         if self.stopped:
-            return INCOMPLETE, "not begun: the run was interrupted before"
-        # a session of its own: Ctrl-C reaches it once, through us; the job's summary is written once, by us
+            return ExitCode.INCOMPLETE, "not started: the run was interrupted before"
+        # In a session of its own, the child gets Ctrl-C once: from us. The job summary is written once as well: by us.
         process = subprocess.Popen(  # noqa: S603 - this same program
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=self.lifeline, text=True,
             encoding="utf-8", errors="backslashreplace", start_new_session=True,
@@ -45,52 +46,50 @@ class Crowd:
         self.running.add(process)
         if self.stopped:
             process.send_signal(signal.SIGINT)
-        said, _ = process.communicate()
+        output, _ = process.communicate()
         self.running.discard(process)
         if process.returncode < 0:
-            return INCOMPLETE, f"{said}ended by {signal.Signals(-process.returncode).name}"
-        return process.returncode, said
+            return ExitCode.INCOMPLETE, f"{output}ended by {signal.Signals(-process.returncode).name}"
+        return process.returncode, output
 
-    def stop(self, how: int) -> None:
-        """Ask all to end with what they have, or make them."""
+    def stop(self, signal_number: int) -> None:
+        """Interrupt all processes, which then write partial reports, or kill them."""
         self.stopped = True
         for process in tuple(self.running):
-            process.send_signal(how)
+            process.send_signal(signal_number)
 
 
 def judge_all(
     chosen: Sequence[Settings], file: str, flags: Mapping[str, Any], *, quiet: bool, at_once: int
 ) -> list[int]:
-    """Judge targets of a file, so many at once; the exit codes in the order of the file. What each says comes whole."""
-    codes = [INCOMPLETE] * len(chosen)
-    with _told_to_end(), _lifeline() as lifeline, ThreadPoolExecutor(max_workers=at_once) as pool:
-        crowd = Crowd(lifeline)
-        begun = {
-            pool.submit(crowd.judge, _words(one.target, file, flags, quiet=quiet)): n for n, one in enumerate(chosen)
+    """Judge targets of a file, `at_once` at a time, and print the output of each when it ends; their exit codes."""
+    codes: list[int] = [ExitCode.INCOMPLETE] * len(chosen)
+    with _sigterm_interrupts(), _lifeline() as lifeline, ThreadPoolExecutor(max_workers=at_once) as pool:
+        processes = TargetProcesses(lifeline)
+        indexes = {
+            pool.submit(processes.judge, _command(target.target, file, flags, quiet=quiet)): index
+            for index, target in enumerate(chosen)
         }
-        for done in _as_they_end(begun, crowd):
-            place = begun[done]
-            codes[place], said = done.result()
-            click.echo(
-                f"{said.rstrip()}\n"
-                if said.startswith(chosen[place].target)
-                else f"{chosen[place].target}: {said.rstrip()}\n"
-            )
+        for ended in _as_they_end(indexes, processes):
+            index = indexes[ended]
+            codes[index], output = ended.result()
+            name = chosen[index].target
+            click.echo(f"{output.rstrip()}\n" if output.startswith(name) else f"{name}: {output.rstrip()}\n")
     return codes
 
 
 @contextmanager
 def _lifeline() -> Iterator[int]:
-    reading, held = os.pipe()
+    reading, writing = os.pipe()
     try:
         yield reading
     finally:
         os.close(reading)
-        os.close(held)
+        os.close(writing)
 
 
 def end_with_parent() -> None:
-    """In the process of one target: when whoever began it is gone, end as if interrupted, with a partial report."""
+    """In the process of one target: interrupt the run when the parent process ends, so that it writes its report."""
 
     def watch() -> None:
         while os.read(0, 1):
@@ -101,8 +100,8 @@ def end_with_parent() -> None:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[None]:
-    """Being told to end is an interrupt: nothing may go on sending when its parent has gone."""
+def _sigterm_interrupts() -> Iterator[None]:
+    """Handle SIGTERM as an interrupt, so that no child goes on sending after its parent has ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -113,26 +112,30 @@ def _told_to_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _as_they_end(begun: Mapping[Future[tuple[int, str]], int], crowd: Crowd) -> Iterator[Future[tuple[int, str]]]:
-    """Ended targets as they end; after an interrupt too, when each ends with what it has. A second one kills."""
-    left = set(begun)
-    while left:
+def _as_they_end(
+    indexes: Mapping[Future[tuple[int, str]], int], processes: TargetProcesses
+) -> Iterator[Future[tuple[int, str]]]:
+    """Yield targets as they end. An interrupt makes all end early with partial reports; a second one kills them."""
+    pending = set(indexes)
+    while pending:
         try:
-            done, left = wait(left, return_when=FIRST_COMPLETED)
+            ended, pending = wait(pending, return_when=FIRST_COMPLETED)
         except KeyboardInterrupt:
-            crowd.stop(signal.SIGKILL if crowd.stopped else signal.SIGINT)
+            processes.stop(signal.SIGKILL if processes.stopped else signal.SIGINT)
             continue
-        yield from sorted(done, key=begun.__getitem__)
+        yield from sorted(ended, key=indexes.__getitem__)
 
 
-def _words(name: str, file: str, flags: Mapping[str, Any], *, quiet: bool) -> list[str]:
-    """The command for one target. Settings of the file are left to it: secrets have no place in a list of processes."""
+def _command(name: str, file: str, flags: Mapping[str, Any], *, quiet: bool) -> list[str]:
+    """The command for one target. It reads the file itself: other users can see the arguments of a process."""
     words = [sys.executable, "-m", "conformance", "run", f"--config={file}", f"--target={name}", "--alone"]
     given = present(flags)
-    for option in (one for one in OPTIONS if one.key in given):
+    for option in OPTIONS:
+        if option.key not in given:
+            continue
         value = given[option.key]
         if option.kind is bool:
             words += [f"--{option.name}"] if value else []
         else:
-            words += [f"--{option.name}={one}" for one in (value if option.many else [value])]
+            words += [f"--{option.name}={item}" for item in (value if option.many else [value])]
     return [*words, *(["--quiet"] if quiet else [])]

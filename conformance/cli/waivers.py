@@ -1,4 +1,4 @@
-"""`conformance waivers`: drafts of what would have to be accepted for a run to pass."""
+"""`conformance waivers`: drafts of the waivers that a run would need in order to pass."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from conformance.config.settings import SettingsError
 @click.command("waivers")
 @click.option(
     "--from", "sources", multiple=True, required=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="A results.json, or a folder that holds one for each target.",
+    help="A results.json, or a folder that contains one for each target.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Draft waivers for SHOULDs as well.")
+@click.option("--strict", is_flag=True, help="Draft waivers for broken SHOULDs as well.")
 def waivers_command(sources: tuple[Path, ...], strict: bool) -> None:
-    """Print a waiver for each failure that gates and is not waived, as TOML.
+    """Print a waiver, as TOML, for each failure that makes the run non-conformant and is not yet waived.
 
-    Reason, owner and link are empty: a file is refused until somebody has filled them in.
+    Reason, owner and link are empty: `conformance run` refuses the file until they are filled in.
     """
     from conformance.model.clock import today
     from conformance.report.waivers import drafts
 
-    written = [
-        draft for source in sources for found in _results(source) for draft in drafts(found, today(), strict=strict)
+    texts = [
+        draft for source in sources for results in _results(source) for draft in drafts(results, today(), strict=strict)
     ]
-    click.echo("\n".join(written) if written else "# nothing that is not waived gates", nl=not written)
+    click.echo("\n".join(texts) if texts else "# every failure is waived, or there is none", nl=not texts)
 
 
 def _results(source: Path) -> Iterator[dict[str, Any]]:
     from conformance.report import index, results
 
-    here = source / index.RESULTS
-    paths = [source] if not source.is_dir() else [here] if here.exists() else sorted(source.glob(f"*/{index.RESULTS}"))
+    own = source / index.RESULTS
+    paths = [source] if not source.is_dir() else [own] if own.exists() else sorted(source.glob(f"*/{index.RESULTS}"))
     if not paths:
-        raise SettingsError(f"{source} holds no {index.RESULTS}; give a folder that `conformance run` wrote")
+        raise SettingsError(f"{source} contains no {index.RESULTS}; give a folder that `conformance run` wrote")
     for path in paths:
         try:
             yield results.checked(path)

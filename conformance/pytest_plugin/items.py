@@ -1,7 +1,7 @@
-"""pytest plugin for `conformance run`: items tell their verdicts without the ceremony of fixtures and phases.
+"""pytest plugin for `conformance run`: items report their verdicts without fixture setup and test phases.
 
-What was judged is known before the first item; an item looks it up. Under a user's own pytest, whose plugins may want
-to see each phase, items run as all others do, and the reports are the same.
+All verdicts are known before the first item, so an item only looks up its own; skipping the phases saves time. In a
+user's own pytest session, where other plugins may rely on each phase, items run as usual; the reports are the same.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from typing import Final
 
 import pytest
 
-from conformance.pytest_plugin.plugin import SESSION, dress, row_of
+from conformance.pytest_plugin.plugin import SESSION, add_row, row_of
 
 OUTCOMES: Final = {"failure": "failed", "skipped": "skipped"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Report what came of a requirement; our own fault as an error of the setup."""
+    """Report the verdict of a requirement; an internal error of the suite is reported as a setup error."""
     row = row_of(item)
     if row is None:
         return None
-    shown, told = item.config.stash[SESSION].tell(row)
-    fault = row["outcome"] == "error"
+    shown, message = item.config.stash[SESSION].shown(row)
+    internal_error = row["outcome"] == "error"
     location = (item.nodeid.partition("::")[0], None, item.name)
-    whole = pytest.TestReport(
+    result = pytest.TestReport(
         item.nodeid,
         location,
         {},
-        "failed" if fault else OUTCOMES.get(shown, "passed"),  # type: ignore[arg-type]
-        (str(item.path), 0, f"Skipped: {told}") if shown == "skipped" else told or None,
-        "setup" if fault else "call",
+        "failed" if internal_error else OUTCOMES.get(shown, "passed"),  # type: ignore[arg-type]
+        (str(item.path), 0, f"Skipped: {message}") if shown == "skipped" else message or None,
+        "setup" if internal_error else "call",
     )
-    dress(whole, row)
-    end = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown", tells_nothing=True)
-    for report in (whole, end):
+    add_row(result, row)
+    teardown = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown", omit_from_table=True)
+    for report in (result, teardown):
         item.ihook.pytest_runtest_logreport(report=report)
     return True

@@ -1,4 +1,4 @@
-"""The options of `conformance run` as pytest's: with a prefix always, by their own names where these are free."""
+"""The options of `conformance run` as pytest options: always with a prefix, without it where the name is free."""
 
 from __future__ import annotations
 
@@ -12,50 +12,58 @@ import pytest
 from conformance.config.settings import OPTIONS, Option, Settings
 from conformance.run.launch import resolve_settings
 
-# what costs time on each item, or at the end, and shows nothing for items that only look up a verdict
-LEAN: Final = tuple(f"-pno:{name}" for name in ("logging", "unraisableexception", "threadexception", "faulthandler"))
+# Plugins that cost time on each item or at the end, and have nothing to report about items that look up a verdict.
+_DISABLED: Final = ("logging", "unraisableexception", "threadexception", "faulthandler")
 
 
 def add(group: pytest.OptionGroup) -> None:
-    """`--provider`, and the rest with a prefix."""
+    """Declare `--provider`, and all other options with a prefix."""
     group.addoption(
-        "--provider", dest="conformance_provider", metavar="NAME", help="Judge by this provider's contract."
+        "--provider", dest="conformance_provider", metavar="NAME", help="Judge against this provider's contract."
     )
     for option in OPTIONS:
         group.addoption(f"--conformance-{option.name}", **_declared(option))
 
 
 def add_short(group: pytest.OptionGroup) -> None:
-    """The command line's own names as well, where no plugin has taken them."""
+    """Declare the options under the names of the command line as well, unless another plugin uses a name."""
     for option in OPTIONS:
         with suppress(ValueError, ArgumentError):
             group.addoption(f"--{option.name}", **_declared(option))
 
 
-def asked(config: pytest.Config) -> Settings | None:
-    """The settings that were asked for; None where no contract is named."""
+def settings_of(config: pytest.Config) -> Settings | None:
+    """The settings in pytest's options; None without `--provider`."""
     provider = config.option.conformance_provider
     if not provider:
         return None
-    return resolve_settings(provider, {one.key: getattr(config.option, f"conformance_{one.key}") for one in OPTIONS})
+    given = {option.key: getattr(config.option, f"conformance_{option.key}") for option in OPTIONS}
+    return settings(provider, given)
 
 
 def _declared(option: Option) -> dict[str, Any]:
-    declared: dict[str, Any] = {"dest": f"conformance_{option.key}", "help": option.help, "default": None}
+    common: dict[str, Any] = {"dest": f"conformance_{option.key}", "help": option.help, "default": None}
     if option.kind is bool:
-        return {**declared, "action": "store_true"}
-    shape = {"metavar": option.metavar} if option.metavar else {"choices": option.choices}
-    return {**declared, **shape, "type": option.kind, "action": "append" if option.many else "store"}
+        return {**common, "action": "store_true"}
+    values = {"metavar": option.metavar} if option.metavar else {"choices": option.choices}
+    return {**common, **values, "type": option.kind, "action": "append" if option.many else "store"}
 
 
 def arguments(provider: str, given: Mapping[str, Any]) -> list[str]:
-    """The pytest arguments for a run with these options, by key as OPTIONS declares them."""
-    words = ["--pyargs", "conformance.suite", "-p", "conformance.plugin", *LEAN, f"--provider={provider}"]
+    """The pytest arguments for a run with these options; the keys are those of OPTIONS."""
+    words = [
+        "--pyargs",
+        "conformance.suite",
+        "-p",
+        "conformance.plugin",
+        *(f"-pno:{name}" for name in _DISABLED),
+        f"--provider={provider}",
+    ]
     for option in OPTIONS:
         value = given.get(option.key)
         if option.kind is bool:
             words += [f"--conformance-{option.name}"] if value else []
         else:
-            listed = value if option.many else [value]
-            words += [f"--conformance-{option.name}={one}" for one in listed or () if one is not None]
+            values = value if option.many else [value]
+            words += [f"--conformance-{option.name}={item}" for item in values or () if item is not None]
     return words

@@ -1,1 +1,1 @@
-"""The suite: `pytest --pyargs conformance.suite -p conformance.plugin --provider NAME`."""
+"""The pytest suite: `pytest --pyargs conformance.suite -p conformance.plugin --provider NAME`."""

@@ -1,4 +1,4 @@
-"""One test, once for each requirement of a contract: what the run showed of it becomes pytest's outcome."""
+"""One test, parametrised by the requirements of a contract: the verdict becomes the outcome in pytest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from conformance.pytest_plugin.plugin import Judged, NotMet
 
 
 def test_requirement(requirement: Requirement, judged: Judged) -> None:
-    """The target keeps this promise, or it is said why that is not known."""
-    shown, told = judged(requirement.id)
+    """The target keeps this promise; the test is skipped, with a reason, if the run does not show it."""
+    shown, message = judged(requirement.id)
     if shown == "failure":
-        pytest.fail(told, pytrace=False)
+        pytest.fail(message, pytrace=False)
     if shown == "skipped":
-        pytest.skip(told)
+        pytest.skip(message)
     if shown == "warning":
-        warnings.warn(NotMet(told), stacklevel=1)
+        warnings.warn(NotMet(message), stacklevel=1)

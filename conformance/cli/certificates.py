@@ -1,0 +1,105 @@
+"""What the certificate commands share: options, what a verifier knows, and how results are printed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from conformance.config.settings import SettingsError
+
+if TYPE_CHECKING:
+    from conformance.certificate.reasons import Rejection
+    from conformance.certificate.verify import VerifierKnowledge
+
+MAX_LINES_PER_CODE: Final = 12
+FOLDER: Final = click.Path(path_type=Path, exists=True, file_okay=False)
+FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def specs_option(command: Command) -> Command:
+    """Add `--specs`."""
+    return click.option("--specs", multiple=True, type=FOLDER, metavar="DIR", help="A folder of further providers.")(
+        command
+    )
+
+
+def verifier_options(command: Command) -> Command:
+    """Add what a verifier knows: trusted keys, revocations, certificates seen before, and the date."""
+    for option in (
+        click.option("--on", metavar="DATE", help="Verify as of this date. [today]"),
+        click.option(
+            "--seen", type=click.Path(path_type=Path, exists=True), metavar="PATH",
+            help="Certificates seen before: a folder of them, or a file with a nonce and an id on each line.",
+        ),
+        click.option("--revoked", type=FILE, metavar="LIST", help="Revoked ids, keys and nonces, one on each line."),
+        click.option("--trust", type=FILE, metavar="KEYS", help="Trusted public keys, one on each line."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def verifier_knowledge(trust: Path | None, revoked: Path | None, seen: Path | None) -> VerifierKnowledge:
+    """The trusted keys, revocations and known certificates in these files."""
+    from conformance.certificate import trust as lists
+    from conformance.certificate.keys import KeyFileError
+    from conformance.certificate.verify import VerifierKnowledge
+
+    try:
+        return VerifierKnowledge(
+            lists.trusted(trust) if trust else None,
+            lists.revoked(revoked) if revoked else {},
+            lists.seen(seen) if seen else {},
+        )
+    except KeyFileError as error:
+        raise SettingsError(str(error)) from None
+
+
+def verification_date(text: str | None) -> date:
+    """The date of `--on`; today without it."""
+    from conformance.config.waivers import today
+
+    try:
+        return date.fromisoformat(text) if text else today()
+    except ValueError:
+        raise SettingsError(f"--on is {text!r}; expected a date such as 2026-11-20") from None
+
+
+def print_rejections(rejections: Iterable[Rejection], prefix: str = "") -> None:
+    """Print each reason on a line, at most MAX_LINES_PER_CODE for one code."""
+    from conformance.report.text import visible
+
+    counts: Counter[str] = Counter()
+    for rejection in rejections:
+        counts[rejection.code] += 1
+        if counts[rejection.code] <= MAX_LINES_PER_CODE:
+            click.echo(visible(f"{prefix}{rejection}"), err=True)
+    for code, count in counts.items():
+        if count > MAX_LINES_PER_CODE:
+            click.echo(f"{prefix}{code}: {count - MAX_LINES_PER_CODE} more", err=True)
+
+
+def print_statement(statement: dict[str, Any] | Any) -> None:
+    """Print level, areas, index and score of a certificate."""
+    from conformance.certificate.levels import names
+    from conformance.certificate.statement import OURS
+    from conformance.report.text import visible
+
+    ours = statement["predicate"][OURS]
+    target, index, score = visible(ours["target"]["name"]), ours["index"], ours["score"]
+    click.echo(f"{target}: {ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
+    verified = f"index {index['verified']}/{index['of']} MUSTs verified"
+    click.echo(f"  {verified}, score {score['passed']}/{score['of']} of these passed")
+    for name in names():
+        area = ours["areas"][name]
+        lacks = f", lacks {', '.join(area['lacking'])}" if area["lacking"] else ""
+        click.echo(f"  {name:<10} {area['level']:<7} {area['passed']}/{area['of']}{lacks}")
+    if ours["claims"]:
+        click.echo(visible(f"  claimed: {', '.join(ours['claims'])}"))
+    for omission in ours["left_out"]:
+        click.echo(visible(f"  left out: {omission}"))

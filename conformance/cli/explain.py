@@ -1,0 +1,61 @@
+"""`conformance explain`: one requirement with its source, the reason for it, examples, and how to fix a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from conformance.cli.options import options
+from conformance.cli.selected_targets import contract_of
+from conformance.config.settings import SettingsError, settings
+from conformance.model import Contract, Requirement
+
+
+@click.command("explain")
+@click.argument("requirement_id", metavar="ID")
+@click.argument("provider_argument", required=False, metavar="[PROVIDER]")
+@click.option("--provider", help="The same as the argument PROVIDER.")
+@options("specs")
+def explain_command(requirement_id: str, provider_argument: str | None, provider: str | None, **given: Any) -> None:
+    """Explain the requirement ID: promise, source, why it matters, how to fix a server, good and bad exchanges.
+
+    Without PROVIDER, explains it for the first provider that has a requirement of this id, and lists the others.
+    """
+    from conformance import contract
+    from conformance.report import requirement_card
+
+    chosen = provider_argument or provider
+    names = (chosen,) if chosen else contract.providers(settings("", given).specs)
+    contracts = [contract_of(name, given) for name in names]
+    matches = list(_requirements(requirement_id, contracts))
+    if not matches:
+        raise SettingsError(_unknown(requirement_id, contracts))
+    first, requirement = matches[0]
+    click.echo(f"{first.title}, {first.method} {first.path}\n\n{requirement_card.card(first, requirement)}\n")
+    click.echo(requirement_card.examples(first, requirement))
+    if len(matches) > 1:
+        click.echo("\n**The same requirement of other providers**\n")
+    for other, requirement in matches[1:]:
+        click.echo(_summary(other, requirement))
+
+
+def _requirements(requirement_id: str, contracts: list[Contract]) -> Iterator[tuple[Contract, Requirement]]:
+    for contract in contracts:
+        for requirement in contract.requirements:
+            if requirement.id == requirement_id:
+                yield contract, requirement
+
+
+def _summary(contract: Contract, requirement: Requirement) -> str:
+    where = f"{contract.provider} ({requirement.level}, {requirement.layer})"
+    return f"- {where}: {requirement.promise} [{requirement.source.at}]"
+
+
+def _unknown(requirement_id: str, contracts: list[Contract]) -> str:
+    ids = {row.id for contract in contracts for row in contract.requirements}
+    similar = get_close_matches(requirement_id, ids, 3, 0.5)
+    hint = f"did you mean {', '.join(similar)}?" if similar else "`conformance list PROVIDER` shows all"
+    return f"there is no requirement {requirement_id!r}; {hint}"
