@@ -30,9 +30,10 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     from conformance.recording import RecordingError
     from conformance.recording.load import gather
     from conformance.report import index, outputs, results, terminal
-    from conformance.run.launch import load, resolve_settings, waived
+    from conformance.run import launch
+    from conformance.run.launch import load, waived
 
-    chosen = resolve_settings(provider, given)
+    chosen = launch.resolve_settings(provider, given)
     contract = load(chosen)
     try:
         gathered = gather(files, contract)

@@ -62,7 +62,7 @@ def verifier_knowledge(trust: Path | None, revoked: Path | None, seen: Path | No
 
 def verification_date(text: str | None) -> date:
     """The date of `--on`; today without it."""
-    from conformance.config.waivers import today
+    from conformance.model.clock import today
 
     try:
         return date.fromisoformat(text) if text else today()

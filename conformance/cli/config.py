@@ -11,7 +11,7 @@ import click
 
 from conformance.cli.options import FILE, of_targets, options
 from conformance.cli.selected_targets import refuse_both
-from conformance.config.settings import KEY_VARIABLE, Settings, settings
+from conformance.config.settings import KEY_VARIABLE, Settings
 
 if TYPE_CHECKING:
     from conformance.config.targets import Entry
@@ -29,13 +29,18 @@ def config_command(provider: str | None, config: Path | None, globs: tuple[str, 
     API keys and the values of headers and query parameters are never shown.
     """
     from conformance.config import targets
+    from conformance.run import launch
 
     if provider is not None:
         refuse_both(config, globs)
-        _show(settings(provider, given), targets.everything(given))
+        _show(launch.resolve_settings(provider, given), targets.everything(given))
         return
     for entry in targets.read(config or Path(FILE)).chosen(globs):
-        _show(settings(entry.provider, targets.merged(entry, given)), targets.everything(given, entry), entry)
+        _show(
+            launch.resolve_settings(entry.provider, targets.merged(entry, given)),
+            targets.everything(given, entry),
+            entry,
+        )
 
 
 def _show(chosen: Settings, values: Mapping[str, tuple[Any, str]], entry: Entry | None = None) -> None:

@@ -10,7 +10,7 @@ import click
 
 from conformance.cli.options import options
 from conformance.cli.selected_targets import contract_of
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 from conformance.model import Contract, Requirement
 
 
@@ -26,9 +26,10 @@ def explain_command(requirement_id: str, provider_argument: str | None, provider
     """
     from conformance import contract
     from conformance.report import requirement_card
+    from conformance.run import launch
 
     chosen = provider_argument or provider
-    names = (chosen,) if chosen else contract.providers(settings("", given).specs)
+    names = (chosen,) if chosen else contract.providers(launch.resolve_settings("", given).specs)
     contracts = [contract_of(name, given) for name in names]
     matches = list(_requirements(requirement_id, contracts))
     if not matches:

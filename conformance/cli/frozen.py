@@ -8,7 +8,7 @@ import click
 
 from conformance.cli.options import options
 from conformance.cli.selected_targets import contract_of
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 
 
 @click.command("frozen")
@@ -23,9 +23,10 @@ def frozen_command(provider: str, before: str | None, after: str | None, **given
     changed from BEFORE until now. Exit code 0 without a change, 1 with one.
     """
     from conformance.contract import ContractError, requirement_sets
+    from conformance.run import launch
 
     contract = contract_of(provider, given)
-    specs = settings(provider, given).specs
+    specs = launch.resolve_settings(provider, given).specs
     try:
         if before is None:
             for day in requirement_sets.dates(provider, specs):

@@ -10,7 +10,7 @@ import click
 
 from conformance.cli.options import options
 from conformance.cli.selected_targets import contract_of
-from conformance.config.settings import SettingsError, settings
+from conformance.config.settings import SettingsError
 from conformance.model import Requirement
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY")
@@ -31,7 +31,8 @@ def list_command(
 
     The numbers go to standard error, so that the list can be piped. --checks without PROVIDER lists all checks.
     """
-    from conformance.run.launch import resolve_settings, selected
+    from conformance.run import launch
+    from conformance.run.launch import selected
 
     if provider is None and not checks:
         raise SettingsError("no provider is given; expected `conformance list PROVIDER`, or --checks")
@@ -39,7 +40,7 @@ def list_command(
         _print_checks(())
         return
     contract = contract_of(provider, given)
-    ids = selected(resolve_settings(provider, given), contract)
+    ids = selected(launch.resolve_settings(provider, given), contract)
     rows = [
         row
         for row in contract.requirements

@@ -87,19 +87,18 @@ def _cases(dry_run: Plan) -> Iterator[str]:
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
     from conformance.recording.plan_lock import LockError
-    from conformance.run import locked_run
     from conformance.run.launch import check
     from conformance.run.locked_run import make_lock
 
     contract = check(chosen, of_target=bool(chosen.base_url))
     seeded = "seed" in from_environment() | present(given)
     has_key = not chosen.base_url or bool(chosen.key)
-    lock = locked_run.locked(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
+    lock = make_lock(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
     try:
         lock.write(path)
     except LockError as error:
         raise SettingsError(str(error)) from None
-    content = lock.told
+    content = lock.document
     cases, requirements = sum(len(phase["cases"]) for phase in content["waves"]), content["requirements"]
     click.echo(f"{cases} requests, {requirements['count']} requirements of {requirements['date']}")
     click.echo(f"nonce {lock.nonce} ({content['nonce_origin']}), seed {content['seed']}, profile {content['profile']}")

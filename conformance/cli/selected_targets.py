@@ -20,9 +20,10 @@ AT_ONCE: Final = 4
 
 def contract_of(provider: str, given: dict[str, Any]) -> Contract:
     """The contract of a provider, with the settings of a command."""
+    from conformance.run import launch
     from conformance.run.launch import load
 
-    return load(settings(provider, given))
+    return load(launch.resolve_settings(provider, given))
 
 
 def of_provider(provider: str, given: Mapping[str, Any]) -> list[Job]:
@@ -30,11 +31,11 @@ def of_provider(provider: str, given: Mapping[str, Any]) -> list[Job]:
     from conformance import contract
     from conformance.run import launch
 
-    common = settings(provider, given)
+    common = launch.resolve_settings(provider, given)
     if provider == "all" and common.name:
         raise SettingsError("--name needs one provider; the targets of `all` are named after their providers")
     names = contract.providers(common.specs) if provider == "all" else (provider,)
-    chosen = [settings(name, given) for name in names]
+    chosen = [launch.resolve_settings(name, given) for name in names]
     for target in chosen:
         launch.check(target)
     return [(target, given) for target in chosen]
@@ -53,7 +54,7 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
     for entry in chosen:
         try:
             options = targets.merged(entry, given)
-            target = settings(entry.provider, options)
+            target = launch.resolve_settings(entry.provider, options)
             launch.check(target)
             waivers.check_targets(launch.waived(target), names | {target.target})
         except SettingsError as error:
@@ -65,11 +66,11 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
 def named(provider: str | None, config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]) -> list[Job]:
     """The job for PROVIDER, or the chosen targets of the file; neither contract nor address is checked."""
     from conformance.config import targets
-    from conformance.run.launch import resolve_settings
+    from conformance.run import launch
 
     if provider is not None:
         refuse_both(config, globs)
-        return [(settings(provider, given), given)]
+        return [(launch.resolve_settings(provider, given), given)]
     file = targets.read(config or Path(FILE))
     chosen = file.chosen(globs)
     targets.refuse_for_several(given, len(chosen))
@@ -77,7 +78,7 @@ def named(provider: str | None, config: Path | None, globs: tuple[str, ...], giv
     for entry in chosen:
         try:
             options = targets.merged(entry, given)
-            jobs.append((settings(entry.provider, options), options))
+            jobs.append((launch.resolve_settings(entry.provider, options), options))
         except SettingsError as error:
             raise SettingsError(f"{file.path}, target {entry.name}: {error}") from None
     return jobs

@@ -31,11 +31,12 @@ def serve_command(
 ) -> int:
     """Serve a provider that keeps the contract of PROVIDER, or breaks it with --fault, until Ctrl-C."""
     from conformance.reference import serve_forever
-    from conformance.run.launch import load, resolve_settings
+    from conformance.run import launch
+    from conformance.run.launch import load
     from conformance.selftest.altered_reference import altered_reference
     from conformance.selftest.faults import FAULTS
 
-    contract = load(resolve_settings(provider, given))
+    contract = load(launch.resolve_settings(provider, given))
     if listing:
         for fault in FAULTS.values():
             if fault.applies(contract):

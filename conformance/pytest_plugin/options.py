@@ -38,7 +38,7 @@ def settings_of(config: pytest.Config) -> Settings | None:
     if not provider:
         return None
     given = {option.key: getattr(config.option, f"conformance_{option.key}") for option in OPTIONS}
-    return settings(provider, given)
+    return resolve_settings(provider, given)
 
 
 def _declared(option: Option) -> dict[str, Any]:
