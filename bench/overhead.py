@@ -26,7 +26,7 @@ for name in sys.argv.pop(1).split(","):
         importlib.import_module(name)
     except ImportError:
         pass
-from conformance.catalogue import load as checks
+from conformance.judge.catalogue import load as checks
 from conformance.cli import main
 from conformance.contract import load
 from conformance.report.page import environment

@@ -1,12 +1,11 @@
-"""What was found before on the same replies, so that only what changed is judged again.
+"""What was concluded about each exchange and each group, so that growing traffic is not judged from the start again.
 
-A check is a function of its subject and its terms alone: what it once said of an exchange stays true. Kept are the
-findings by requirement and subject. A subject is known by being the same object; a group by having the same members.
+A check is a pure function of its subject and of the requirement, so a conclusion holds while the subject is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -14,55 +13,45 @@ from conformance.model import Finding, Satisfied
 from conformance.model.exchange import Exchange, Group
 from conformance.model.request_view import RequestView
 
-Found: TypeAlias = int | tuple[Finding, ...]  # a number: so many occurrences, and each kept the promise
+Packed: TypeAlias = int | tuple[Finding, ...]
+"""Findings; a number stands for that many occurrences, all satisfied."""
 
 
-def packed(findings: Iterable[Finding]) -> Found:
+def packed(findings: Iterable[Finding]) -> Packed:
     """Findings in the form in which they are kept."""
     listed = tuple(findings)
     count = 0
-    for one in listed:
-        if type(one) is not Satisfied:
+    for finding in listed:
+        if type(finding) is not Satisfied:
             return listed
-        count += one.count
+        count += finding.count
     return count
 
 
+@dataclass(frozen=True, slots=True)
+class Conclusions:
+    """What is known of one subject, by the requirement's id: its findings, and whether it is expected to show it."""
+
+    subject: Exchange | Group
+    findings: dict[str, Packed] = field(default_factory=dict)
+    expected: dict[str, bool] = field(default_factory=dict)
+
+
 @dataclass
-class Recall:
-    """The findings of one contract's requirements. `above` is asked first, and never changed.
+class FindingCache:
+    """The conclusions of one contract, by case id or by group, and its request views by content."""
 
-    Subjects are held on to, so that no other object can take the place that they are known by.
-    """
+    views: dict[bytes, RequestView] = field(default_factory=dict, repr=False)
+    _conclusions: dict[str | tuple[str, str], Conclusions] = field(default_factory=dict, repr=False)
 
-    above: Recall | None = None
-    readings: dict[bytes, RequestView] = field(default_factory=dict, repr=False)
-    _found: dict[str, dict[int, Found]] = field(default_factory=dict, repr=False)
-    _due: dict[str, dict[int, bool]] = field(default_factory=dict, repr=False)
-    _groups: dict[tuple[object, ...], Group] = field(default_factory=dict, repr=False)
-    _held: dict[int, Exchange] = field(default_factory=dict, repr=False)
+    def of(self, subject: Exchange | Group) -> Conclusions:
+        """The conclusions about a subject; none yet where it is new, or differs from the one that was known."""
+        key = subject.case.id if isinstance(subject, Exchange) else (subject.kind, subject.key)
+        known = self._conclusions.get(key)
+        if known is None or (known.subject is not subject and known.subject != subject):
+            known = self._conclusions[key] = Conclusions(subject)
+        return known
 
-    def __post_init__(self) -> None:
-        if self.above is not None:
-            self.readings = self.above.readings
-
-    def hold(self, exchanges: Iterable[Exchange]) -> None:
-        """Keep these, for what they will be asked about."""
-        known = self.above._held if self.above else {}
-        self._held.update((id(x), x) for x in exchanges if id(x) not in known)
-
-    def group(self, kind: str, key: str, members: Mapping[str, tuple[Exchange, ...]]) -> Group:
-        """The group with these members; the one that was there before, where it had the same."""
-        named = (kind, key, *((role, *map(id, some)) for role, some in members.items()))
-        found = self.above._groups.get(named) if self.above else None
-        return found or self._groups.setdefault(named, Group(kind, key, members))
-
-    def of(self, requirement: str) -> tuple[Mapping[int, Found], dict[int, Found]]:
-        """What was found for a requirement before, by subject, and where to put what is found now."""
-        before = self.above._found.get(requirement, {}) if self.above else {}
-        return before, self._found.setdefault(requirement, {})
-
-    def expected_when(self, requirement: str) -> tuple[Mapping[int, bool], dict[int, bool]]:
-        """The same for whether an exchange was due to show a requirement."""
-        before = self.above._due.get(requirement, {}) if self.above else {}
-        return before, self._due.setdefault(requirement, {})
+    def copy(self) -> FindingCache:
+        """A cache that starts with these conclusions. What it learns of other subjects does not show here."""
+        return FindingCache(self.views, dict(self._conclusions))

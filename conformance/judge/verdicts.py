@@ -11,7 +11,7 @@ from itertools import product
 from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import excused, unsteady
-from conformance.judge.finding_cache import Recall, packed
+from conformance.judge.finding_cache import Conclusions, FindingCache, packed
 from conformance.model import (
     Contract,
     Credential,
@@ -31,7 +31,6 @@ from conformance.model import (
 )
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import dumps, named_twice
-from conformance.model.request_view import RequestView
 
 MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100
@@ -42,19 +41,12 @@ class Traffic:
     """Everything that was exchanged, arranged once for all requirements.
 
     `planned` are the cases that were to be sent (sent or not): what was planned and never sent is NOT_RUN, not green.
-    `recall` is what was found on some of these exchanges under the same contract before.
+    `cache` holds what was concluded of some of these exchanges under the same contract before.
     """
 
     exchanges: Sequence[Exchange]
     planned: Sequence[RequestCase] = ()
-    recall: Recall = field(default_factory=Recall, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self.recall.hold(self.exchanges)
-
-    @property
-    def readings(self) -> dict[bytes, RequestView]:
-        return self.recall.readings
+    cache: FindingCache = field(default_factory=FindingCache, repr=False, compare=False)
 
     @cached_property
     def unsent(self) -> tuple[RequestCase, ...]:
@@ -74,17 +66,19 @@ class Traffic:
         kinds: dict[str, list[Group]] = defaultdict(list)
         for (kind, key), roles in gathered.items():
             members = {role: tuple(some) for role, some in roles.items()}
-            kinds[kind].append(self.recall.group(kind, key, members))
+            kinds[kind].append(Group(kind, key, members))
         return {kind: tuple(found) for kind, found in kinds.items()}
 
     @cached_property
-    def keyed(self) -> Mapping[tuple[str, str], tuple[Group, ...]]:
-        """Groups by kind and the requirement that their key begins with."""
-        found: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    def by_group(self) -> Mapping[tuple[str, str], tuple[Conclusions, ...]]:
+        """Groups by kind and the first word of their key, a requirement or a parameter; all of a kind without one."""
+        gathered: dict[tuple[str, str], list[Conclusions]] = defaultdict(list)
         for kind, groups in self.groups.items():
             for group in groups:
-                found[kind, group.key.partition(" ")[0]].append(group)
-        return {place: tuple(groups) for place, groups in found.items()}
+                known = self.cache.of(group)
+                for word in {"", group.key.partition(" ")[0]}:
+                    gathered[kind, word].append(known)
+        return {place: tuple(conclusions) for place, conclusions in gathered.items()}
 
     @cached_property
     def alone(self) -> Mapping[str, frozenset[str]]:
@@ -119,8 +113,15 @@ class Traffic:
         return unsteady(self.exchanges)
 
     @cached_property
-    def by_scope(self) -> Mapping[Scope, tuple[Exchange, ...]]:
-        return {scope: tuple(filter(rule, self.exchanges)) for scope, rule in _IN_SCOPE.items()}
+    def conclusions(self) -> tuple[Conclusions, ...]:
+        """What is known of each exchange."""
+        return tuple(map(self.cache.of, self.exchanges))
+
+    @cached_property
+    def by_scope(self) -> Mapping[Scope, tuple[Conclusions, ...]]:
+        """The exchanges that are in each scope."""
+        pairs = tuple(zip(self.exchanges, self.conclusions, strict=True))
+        return {scope: tuple(known for x, known in pairs if rule(x)) for scope, rule in _IN_SCOPE.items()}
 
 
 def _changed(one: object, other: object) -> list[str]:
@@ -208,23 +209,21 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
     """What the traffic shows of one requirement."""
     check = load()[requirement.check]
     needs_whole_run = (traffic.alone, traffic.taken) if check.needs_whole_run and traffic.alone else ()
-    context = CheckContext(contract, requirement.params, traffic.readings, *needs_whole_run)
+    context = CheckContext(contract, requirement.params, traffic.cache.views, *needs_whole_run)
     tally = _Tally(observed=requirement.level is Level.MAY)
     try:
-        before, now = traffic.recall.of(requirement.id)
-        for subject in _subjects(requirement, check, traffic):
-            found = None if check.needs_whole_run else before.get(id(subject))
-            if found is None and not check.needs_whole_run:
-                found = now.get(id(subject))
-            if found is None:
-                found = now[id(subject)] = packed(_findings(requirement, check, subject, context))
-            if isinstance(found, int):
-                tally.examined += found
-                tally.exchanges += found > 0
+        for known in _subjects(requirement, check, traffic):
+            subject = known.subject
+            findings = None if check.needs_whole_run else known.findings.get(requirement.id)
+            if findings is None:
+                findings = known.findings[requirement.id] = packed(_findings(requirement, check, subject, context))
+            if isinstance(findings, int):
+                tally.examined += findings
+                tally.exchanges += findings > 0
             else:
                 if isinstance(subject, Group) and traffic.unsteady:
-                    found = tuple(excused(one, subject, traffic.unsteady) for one in found)
-                tally.add(_cases(subject), found)
+                    findings = tuple(excused(finding, subject, traffic.unsteady) for finding in findings)
+                tally.add(_cases(subject), findings)
         outcome, reason, incomplete = _outcome(requirement, check, traffic, context, tally)
     except Exception as error:  # noqa: BLE001 - a check must never raise: if one does, that is our fault and says so
         at = error.__traceback__
@@ -252,14 +251,12 @@ def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
     return tuple(judge(requirement, traffic, contract) for requirement in contract.requirements)
 
 
-def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> Iterable[Exchange] | Iterable[Group]:
-    """What a requirement may speak about."""
+def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> tuple[Conclusions, ...]:
+    """The exchanges or groups that a requirement applies to, with what is known of them."""
     if check.scope is not Scope.GROUP:
         return traffic.by_scope[check.scope]
-    if check.keyed:
-        return traffic.keyed.get((check.group, requirement.id), ())
-    groups, named = traffic.groups.get(check.group, ()), requirement.params.get("parameter")
-    return groups if named is None else [group for group in groups if group.key.partition(" ")[0] == named]
+    word = requirement.id if check.keyed else requirement.params.get("parameter") or ""
+    return traffic.by_group.get((check.group, word), ())
 
 
 def _findings(
@@ -280,15 +277,17 @@ def _cases(subject: Exchange | Group) -> list[str]:
 def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> list[Exchange]:
     """The exchanges that must show an occasion for the requirement."""
     if check.scope is Scope.GROUP:
-        groups = _subjects(requirement, check, traffic)
+        groups = [known.subject for known in _subjects(requirement, check, traffic)]
         return [x for group in groups if isinstance(group, Group) for some in group.members.values() for x in some]
     if check.expected_when is None:
         return []
-    before, now = traffic.recall.expected_when(requirement.id)
-    for x in traffic.exchanges:
-        if id(x) not in before and id(x) not in now:
-            now[id(x)] = expected_of_case(requirement, check, x.case, context)
-    return [x for x in traffic.exchanges if before.get(id(x), False) or now.get(id(x), False)]
+    expected = []
+    for x, known in zip(traffic.exchanges, traffic.conclusions, strict=True):
+        if requirement.id not in known.expected:
+            known.expected[requirement.id] = expected_of_case(requirement, check, x.case, context)
+        if known.expected[requirement.id]:
+            expected.append(x)
+    return expected
 
 
 def _refused_in_part(group: Exchange | Group) -> bool:
@@ -342,7 +341,7 @@ def _nothing_seen(
     if not expected_when:
         return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False
     compared = _subjects(requirement, check, traffic) if check.scope is Scope.GROUP and not check.keyed else ()
-    if compared and all(map(_refused_in_part, compared)):
+    if compared and all(_refused_in_part(known.subject) for known in compared):
         reason = "the target refused a part of each comparison"
         return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting such requests speak of that", False
     if tally.unclear:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from conformance.judge import Traffic, judge
 from conformance.judge.catalogue import Scope, load
+from conformance.judge.finding_cache import FindingCache
 from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, RequestCase, Requirement, Verdict
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange
@@ -28,11 +29,14 @@ _COMPARED: Final = frozenset({"accept", "refuse"})
 """Kinds of groups in which one reply is judged beside a control that was accepted."""
 
 
-def traffic(exchanges: Iterable[Exchange], planned: Iterable[RequestCase] = ()) -> Traffic:
+def traffic(
+    exchanges: Iterable[Exchange], planned: Iterable[RequestCase] = (), cache: FindingCache | None = None
+) -> Traffic:
     """What is judged: everything but requests that were made smaller."""
     return Traffic(
         tuple(x for x in exchanges if x.case.origin != SHRINK),
         tuple(case for case in planned if case.origin != SHRINK),
+        cache or FindingCache(),
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from conformance import __version__
 from conformance.judge import Traffic, judge_all
+from conformance.judge.finding_cache import FindingCache
 from conformance.model import Contract, Ending, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
@@ -154,6 +155,7 @@ class _RunState:
     stop: str = ""
     in_doubt: str = ""
     judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
+    cache: FindingCache = field(default_factory=FindingCache)
 
     async def make(self, patience: TimeoutPolicy, pace: RateLimits, seed: int, *, shrink: bool) -> None:
         """The whole conversation: the plan's waves, what verdicts are in doubt about, and what fails made smaller."""
@@ -310,7 +312,7 @@ class _RunState:
 
     @property
     def traffic(self) -> Traffic:
-        return traffic(self.exchanges, self.planned)
+        return traffic(self.exchanges, self.planned, self.cache)
 
     @property
     def _shrunk(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from conformance.judge import Traffic, judge_all
-from conformance.judge.finding_cache import Recall
+from conformance.judge.finding_cache import FindingCache
 from conformance.model import BROKEN, Phase, RequestCase, Verdict
 from conformance.model.exchange import Exchange
 from conformance.reference.core import Reference
@@ -37,15 +37,15 @@ def run_in_process(
     provider: Reference,
     plan: Generator[Phase, tuple[Exchange, ...], None],
     known: Mapping[str, Exchange] | None = None,
-    recall: Recall | None = None,
+    cache: FindingCache | None = None,
     attempts: int | None = None,
 ) -> InProcessRun:
     """Play a plan and the repeats that its verdicts ask for, `attempts` in all where there is a limit.
 
-    `known` are exchanges by case: what comes back the same again is taken from there, read already; and `recall` has
-    what was found on them.
+    `known` are exchanges by case: what comes back the same again is taken from there, read already; and `cache` has
+    what was concluded of them.
     """
-    recall = recall or Recall()
+    cache = cache or FindingCache()
     known = known or {}
     phases: list[Phase] = []
     exchanges: list[Exchange] = []
@@ -65,7 +65,7 @@ def run_in_process(
     room = MOST_CASES if attempts is None else min(MOST_CASES, attempts - len(exchanges))
     while True:
         planned = tuple(case for phase in phases for case in phase.cases)
-        verdicts = judge_all(provider.contract, Traffic(exchanges, planned, recall))
+        verdicts = judge_all(provider.contract, Traffic(exchanges, planned, cache))
         again = repeats(verdicts, phases, exchanges, room)
         if not again:
             return InProcessRun(planned, tuple(exchanges), verdicts)

@@ -14,7 +14,7 @@ from zlib import crc32
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge_all
 from conformance.judge.catalogue import load as checks
-from conformance.judge.finding_cache import Recall
+from conformance.judge.finding_cache import FindingCache
 from conformance.model import Contract, Outcome
 from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
@@ -48,7 +48,7 @@ class Baseline:
     remembered: Remembered = field(default_factory=Remembered, repr=False)
     plain: InProcessRun | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
-    recall: Recall | None = field(default=None, repr=False)
+    cache: FindingCache = field(default_factory=FindingCache, repr=False)
 
     @property
     def contract(self) -> Contract:
@@ -58,7 +58,7 @@ class Baseline:
         """A rehearsal against the reference with these faults or oddities."""
         provider = altered_reference(self.contract, KEY, now=_noon, **planted)
         plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).phases()
-        return provider, run_in_process(provider, plan, self.known, Recall(self.recall), usual(self.profile).requests)
+        return provider, run_in_process(provider, plan, self.known, self.cache.copy(), usual(self.profile).requests)
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def baseline(provider: str, profile: str) -> Baseline:
     scene = plan_context(_contract(provider), checks(), options)
     bare = Baseline(profile, scene, draw(scene), RequirementCoverage(scene.contract, scene.checks))
     _, plain = bare.run()
-    recall = Recall()
-    judge_all(scene.contract, Traffic(plain.exchanges, plain.planned, recall))
-    return replace(bare, plain=plain, known={x.case.id: x for x in plain.exchanges}, recall=recall)
+    cache = FindingCache()
+    judge_all(scene.contract, Traffic(plain.exchanges, plain.planned, cache))
+    return replace(bare, plain=plain, known={x.case.id: x for x in plain.exchanges}, cache=cache)
 
 
 def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:

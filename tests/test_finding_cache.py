@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.judge import Traffic, judge_all
-from conformance.judge.finding_cache import Recall
+from conformance.judge.finding_cache import FindingCache
 from conformance.judge.fixtures import case, choice, completion, contract, plain
 from conformance.model import Layer, Level, Membership, Requirement, Source
 from conformance.model.exchange import Exchange
@@ -32,16 +32,16 @@ def bare(x):
         ("fireworks", "full", "greedy_is_best_effort"),
     ],
 )
-def test_a_trial_that_recalls_equals_one_judged_whole(provider, profile, name):
+def test_a_trial_with_cached_findings_equals_one_judged_from_the_start(provider, profile, name):
     where = baseline(provider, profile)
     planted = PLANTED[name]
     _, run = where.run(**{"faults" if getattr(planted, "check", "") else "variants": (planted,)})
-    whole = judge_all(where.contract, Traffic([bare(x) for x in run.exchanges], run.planned))
-    assert whole == run.verdicts
+    uncached = judge_all(where.contract, Traffic([bare(x) for x in run.exchanges], run.planned))
+    assert uncached == run.verdicts
     assert run.broken or any(case.repeats for case in run.planned), "it must change what is judged"
 
 
-def test_a_trial_leaves_nothing_behind_for_the_next():
+def test_a_trial_does_not_change_the_next_one():
     where = baseline("novita", "gate")
     planted = [PLANTED[name] for name in ("usage_chunk_comes_twice", "any_key_will_do")]
     first = [trial(where, one) for one in planted]
@@ -49,7 +49,7 @@ def test_a_trial_leaves_nothing_behind_for_the_next():
     assert judge_all(where.contract, Traffic(where.plain.exchanges, where.plain.planned)) == where.plain.verdicts
 
 
-def test_what_was_judged_is_not_judged_again(monkeypatch):
+def test_an_exchange_that_was_judged_is_not_judged_again(monkeypatch):
     from conformance.judge.catalogue import CATALOGUE, load
 
     load()
@@ -59,10 +59,10 @@ def test_what_was_judged_is_not_judged_again(monkeypatch):
     counting = replace(check, function=lambda x, context: (seen.append(x), *function(x, context)))
     monkeypatch.setitem(CATALOGUE, "choices_are_complete", counting)
     context = contract(requirements=(row("choices_are_complete"),))
-    above = Recall()
-    plain_run = judge_all(context, Traffic([FINE], (), above))
+    cache = FindingCache()
+    plain_run = judge_all(context, Traffic([FINE], (), cache))
     other = replace(FINE, case=replace(FINE.case, id="case/other"))
-    both = judge_all(context, Traffic([FINE, other], (), Recall(above)))
+    both = judge_all(context, Traffic([FINE, other], (), cache.copy()))
     assert seen == [FINE, other]
     assert both[0].examined == 2 * plain_run[0].examined
     assert judge_all(context, Traffic([FINE, other])) == both
@@ -75,8 +75,8 @@ def test_a_group_that_a_repeat_joins_is_judged_anew():
     )
     other = replace(plain(completion(choice(text="else"))), case=replace(two.case, id="case/2", repeats=two.case.id))
     context = contract(requirements=(row("greedy_repeats"),))
-    above = Recall()
-    before = judge_all(context, Traffic([one, two], (), above))
-    after = judge_all(context, Traffic([one, two, other], (), Recall(above)))
+    cache = FindingCache()
+    before = judge_all(context, Traffic([one, two], (), cache))
+    after = judge_all(context, Traffic([one, two, other], (), cache.copy()))
     assert after == judge_all(context, Traffic([one, two, other]))
     assert after != before
