@@ -13,7 +13,7 @@ from conformance.contract import providers
 from conformance.selftest.allowlist import Place, excuses, idle, reason
 from conformance.selftest.mutation_testing import baseline
 from conformance.selftest.scores import wire_table, write_wire
-from conformance.selftest.wire_mutations import mutators, notice
+from conformance.selftest.wire_mutations import detecting_checks, mutators
 
 # Where, what, at which occurrence of several, and the checks that fall.
 Found = tuple[str, str, str, frozenset[str]]
@@ -23,7 +23,7 @@ def tried(provider: str) -> tuple[str, list[Found]]:
     where = baseline(provider, "gate")
     found = []
     for one in mutators(where.plain.exchanges if where.plain else ()):
-        checks, changed = notice(where, one)
+        checks, changed = detecting_checks(where, one)
         if not changed:
             raise SystemExit(f"{provider}: {one.name} changed nothing; the mutator is wrong")
         found.append((one.place, one.change, one.which, checks))

@@ -15,7 +15,7 @@ from conformance.selftest.allowlist import Excuse, excuses, idle, reason
 from conformance.selftest.json_mutations import changed, differs, general, walk
 from conformance.selftest.mutation_score import stored
 from conformance.selftest.mutation_testing import baseline
-from conformance.selftest.wire_mutations import mutators, notice
+from conformance.selftest.wire_mutations import detecting_checks, mutators
 
 ROWS = excuses()
 
@@ -30,7 +30,7 @@ def wire(provider):
 
 
 def fell(provider, name):
-    checks, touched = notice(baseline(provider, "gate"), named(provider)[name])
+    checks, touched = detecting_checks(baseline(provider, "gate"), named(provider)[name])
     assert touched, f"{name} changes nothing"
     return checks
 
@@ -193,4 +193,4 @@ def load_bench():
 def test_a_ground_without_a_plain_run_is_refused():
     bare = replace(baseline("openai", "gate"), plain=None)
     with pytest.raises(ValueError, match="no plain run"):
-        notice(bare, named("openai")["event done drop"])
+        detecting_checks(bare, named("openai")["event done drop"])

@@ -1,5 +1,6 @@
 """Planted defects and legal oddities: each is named and documented, and fires when it is asked to."""
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -9,12 +10,12 @@ from conformance.contract import load, providers
 from conformance.judge.catalogue import load as catalogue
 from conformance.judge.fixtures import case
 from conformance.model import Credential, Membership, Phase
+from conformance.model.budget import Account, Budget
 from conformance.reference.alterations import Stage
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.fault import fault
 from conformance.selftest.faults import FAULTS
-from conformance.selftest.in_process import exchange
-from conformance.selftest.in_process import play as play_waves
+from conformance.selftest.in_process import InProcessSender, exchange
 from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 CONTRACTS = {name: load(name) for name in providers()}
@@ -102,8 +103,11 @@ def test_a_fault_of_the_crowd_shows_only_in_a_burst():
     cases = [
         replace(case({**asked, "prompt": text}), id=text, groups=(Membership("burst", "b", text),)) for text in "ab"
     ]
-    alone = [x.choices[0].text for x in play_waves(provider, [Phase("solo", tuple(cases))])]
-    together = [x.choices[0].text for x in play_waves(provider, [Phase("burst", tuple(cases), burst=2)])]
+    sender = InProcessSender(provider, Account(Budget()), finished=lambda _: None)
+    alone, together = (
+        [x.choices[0].text for x in asyncio.run(sender.send(Phase("two", tuple(cases), burst=burst)))]
+        for burst in (0, 2)
+    )
     assert together == alone[::-1] != alone
 
 

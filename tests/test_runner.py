@@ -33,7 +33,7 @@ from conformance.model import (
 from conformance.model.budget import Budget
 from conformance.model.exchange import Attempt, Exchange
 from conformance.run import run
-from conformance.run.confirm import repeats
+from conformance.run.confirm import confirmation_phases
 from conformance.run.preflight import first, obstacle
 from conformance.send import RateLimits, Target, TimeoutPolicy, Watcher
 from tests import hostile
@@ -335,13 +335,15 @@ def test_doubts_stay_where_the_budget_has_no_room(doubtful):
     assert not made.incomplete, "a SHOULD in doubt is owed to nobody"
     binding = tuple(replace(one, level=Level.MUST) for one in doubtful.requirements)
     made, _ = go(says(), pair_of(), context=replace(doubtful, requirements=binding), budget=Budget(requests=3))
-    assert "no room to ask again (--max-requests): 1 verdicts" in made.incomplete[0]
+    assert "no room for confirmation (--max-requests): 1 verdicts" in made.incomplete[0]
 
 
 def test_what_went_out_together_is_repeated_together(doubtful):
     made, _ = go(says(), pair_of(burst=2), context=doubtful)
     verdict = replace(made.verdicts[0], repeat=(("t/0", "t/1"),))
-    phases = repeats([verdict], [Phase("b", tuple(x.case for x in made.exchanges[:2]), burst=2)], made.exchanges[:2])
+    phases = confirmation_phases(
+        [verdict], [Phase("b", tuple(x.case for x in made.exchanges[:2]), burst=2)], made.exchanges[:2]
+    )
     assert [(phase.burst, [one.id for one in phase.cases]) for phase in phases] == [
         (2, ["t/0~1", "t/1~1"]),
         (2, ["t/0~2", "t/1~2"]),
@@ -351,7 +353,7 @@ def test_what_went_out_together_is_repeated_together(doubtful):
 def test_repeats_are_bounded():
     xs = tuple(Exchange(one, plain({}).attempts) for one in numbered(50))
     verdict = judge_all(TERMS, Traffic(xs))[0]
-    phases = repeats([replace(verdict, repeat=tuple((x.case.id,) for x in xs))], [], xs, room=60)
+    phases = confirmation_phases([replace(verdict, repeat=tuple((x.case.id,) for x in xs))], [], xs, room=60)
     assert sum(len(phase.cases) for phase in phases) == 60
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from conformance.contract import load
 from conformance.judge.fixtures import case, completion, plain
 from conformance.model import Level, Outcome, Phase, Verdict
-from conformance.run.confirm import COPIES, repeats
+from conformance.run.confirm import COPIES, confirmation_phases
 
 ROWS = load("openai").requirements
 MUST = next(row for row in ROWS if row.level is Level.MUST)
@@ -17,7 +17,7 @@ def sent(*doubts, room=120):
     names = dict.fromkeys(name for _, cases in doubts for one in cases for name in one)
     exchanges = [replace(plain(completion()), case=case({"prompt": name}, id=name)) for name in names]
     verdicts = [Verdict(row, Outcome.INCONCLUSIVE, repeat=cases) for row, cases in doubts]
-    phases = repeats(verdicts, [Phase("first", tuple(x.case for x in exchanges))], exchanges, room)
+    phases = confirmation_phases(verdicts, [Phase("first", tuple(x.case for x in exchanges))], exchanges, room)
     return [[one.repeats for one in phase.cases] for phase in phases]
 
 

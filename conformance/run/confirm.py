@@ -1,4 +1,4 @@
-"""What a doubtful verdict asks for: the same exchanges again, a bounded number of times."""
+"""Confirmation: what a doubtful verdict depends on is sent again, a bounded number of times."""
 
 from __future__ import annotations
 
@@ -10,49 +10,52 @@ from typing import Final
 from conformance.model import Level, Phase, RequestCase, Verdict
 from conformance.model.exchange import Exchange
 
-COPIES: Final = 3  # of each exchange, the first included
-MOST_CASES: Final = 120  # of a run
+COPIES: Final = 3
+"""Exchanges of one request at most, the first included: as many as a comparison needs to tell flaky from broken."""
+MOST_CASES: Final = 120
+"""Requests for confirmation in one run at most: as many attempts as the gate profile has in all."""
 
 
-def repeats(
+def confirmation_phases(
     verdicts: Iterable[Verdict], phases: Sequence[Phase], exchanges: Iterable[Exchange], room: int = MOST_CASES
 ) -> tuple[Phase, ...]:
-    """Waves that send again what verdicts are in doubt about; what went out as a burst goes out as a burst."""
-    by_id = {x.case.id: x.case for x in exchanges}
-    made = Counter(case.repeats or case.id for case in by_id.values())
-    again = {by_id[name]: COPIES - made[name] for name in _chosen(_doubts(verdicts, by_id), made, room)}
+    """Phases that send again what verdicts are doubtful about; cases of a burst go out as a burst again."""
+    by_id = {exchange.case.id: exchange.case for exchange in exchanges}
+    sent = Counter(case.repeats or case.id for case in by_id.values())
+    missing = {by_id[name]: COPIES - sent[name] for name in _affordable(_doubts(verdicts, by_id), sent, room)}
     bursts = [phase.cases[: phase.burst] for phase in phases if phase.burst]
-    found: list[Phase] = []
-    alone = [case for case in again if not any(case in burst for burst in bursts)]
-    for members, crowd in ((alone, False), *(([one for one in again if one in burst], True) for burst in bursts)):
+    single = [case for case in missing if not any(case in burst for burst in bursts)]
+    groups = [(single, False), *(([case for case in missing if case in burst], True) for burst in bursts)]
+    confirmation: list[Phase] = []
+    for cases, as_burst in groups:
         for turn in range(COPIES - 1):
-            cases = tuple(_copy(case, made[case.id] + turn) for case in members if turn < again[case])[:room]
-            room -= len(cases)
-            if cases:
-                found.append(Phase(f"repeat {turn + 1}", cases, burst=len(cases) if crowd else 0))
-    return tuple(found)
+            copies = tuple(_copy(case, sent[case.id] + turn) for case in cases if turn < missing[case])[:room]
+            room -= len(copies)
+            if copies:
+                confirmation.append(Phase(f"repeat {turn + 1}", copies, burst=len(copies) if as_burst else 0))
+    return tuple(confirmation)
 
 
 def _doubts(verdicts: Iterable[Verdict], by_id: Mapping[str, RequestCase]) -> list[tuple[str, ...]]:
-    """What is in doubt, each as the cases that would settle it: one doubt of each row before a second of any."""
-    found = []
+    """Each doubt as the ids of the cases that settle it: the first of each verdict, by level, before any second."""
+    ranked = []
     for verdict in verdicts:
         for turn, cases in enumerate(verdict.repeat):
-            names = dict.fromkeys(by_id[name].repeats or name for name in cases if name in by_id)
-            rank = turn, list(Level).index(verdict.requirement.level), len(names)
-            found.append((rank, tuple(name for name in names if name in by_id)))
-    return [names for _, names in sorted(found, key=lambda one: one[0])]
+            originals = dict.fromkeys(by_id[name].repeats or name for name in cases if name in by_id)
+            rank = turn, list(Level).index(verdict.requirement.level), len(originals)
+            ranked.append((rank, tuple(name for name in originals if name in by_id)))
+    return [names for _, names in sorted(ranked, key=lambda item: item[0])]
 
 
-def _chosen(doubts: Iterable[tuple[str, ...]], made: Mapping[str, int], room: int) -> dict[str, None]:
-    """The cases of as many doubts as there is room to settle: half of what one takes settles nothing."""
+def _affordable(doubts: Iterable[tuple[str, ...]], sent: Mapping[str, int], room: int) -> dict[str, None]:
+    """The cases of the doubts that there is room to settle entirely: half of what one needs settles nothing."""
     chosen: dict[str, None] = {}
     for names in doubts:
-        new = [name for name in names if name not in chosen and made[name] < COPIES]
-        price = sum(COPIES - made[name] for name in new)
+        added = [name for name in names if name not in chosen and sent[name] < COPIES]
+        price = sum(COPIES - sent[name] for name in added)
         if price <= room:
             room -= price
-            chosen.update(dict.fromkeys(new))
+            chosen.update(dict.fromkeys(added))
     return chosen
 
 

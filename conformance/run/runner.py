@@ -1,6 +1,6 @@
-"""The loop: a wave is planned, sent and handed back to the plan; then it is judged, and doubts are sent again.
+"""The run loop: plan a phase, send it, hand back the replies; then judge, confirm doubtful verdicts, shrink failures.
 
-Last, what fails is sent in smaller forms. These are recorded like all others, but no verdict rests on them.
+Requests for confirmation count for the verdicts. Shrunk requests are recorded like all others, but never judged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from conformance import __version__
 from conformance.judge import Traffic, judge_all
@@ -25,7 +25,7 @@ from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.json_forms import case_out
-from conformance.run.confirm import MOST_CASES, repeats
+from conformance.run.confirm import MOST_CASES, confirmation_phases
 from conformance.run.preflight import first, obstacle
 from conformance.run.reproducer import SHRINK, smallest, traffic
 from conformance.run.result import Endpoint, Run, totals
@@ -36,11 +36,23 @@ Plan: TypeAlias = Generator[Phase, tuple[Exchange, ...], None]
 INTERRUPTED: Final = "interrupted before the end"
 CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
-AHEAD: Final = 2  # more are not sent before it is known that an API answers
+FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
 
 
 class ResumeError(ValueError):
     """A recording that belongs to another run."""
+
+
+class PhaseSender(Protocol):
+    """What the loop sends phases with: `send.Sender`, or one that needs no network.
+
+    `send` returns the exchanges in the order of the phase and reports each to the watcher's `finished`; a case that was
+    not sent is missing, and `unsent` says why.
+    """
+
+    unsent: dict[str, str]
+
+    async def send(self, phase: Phase) -> tuple[Exchange, ...]: ...
 
 
 def run(
@@ -63,11 +75,11 @@ def run(
     mark: Mapping[str, str] | None = None,
     watcher: Watcher = UNWATCHED,
 ) -> Run:
-    """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with what there is.
+    """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with a partial result.
 
     `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `select` are the
-    requirements that doubts are settled of, and failures made smaller of: all where it is None. `shrink`: what fails
-    is sent in smaller forms, as far as the budget goes. `mark` names the plan that was fixed beforehand, in the header.
+    requirements whose verdicts are confirmed and whose failures are shrunk: all where it is None. `mark` identifies the
+    plan lock in the header of the recording.
     """
     endpoint = Endpoint(name or contract.provider, target.base_url, model)
     header = {
@@ -79,225 +91,247 @@ def run(
         "claims": list(claims),
         **({"plan": dict(mark)} if mark else {}),
     }
-    started_at, begun = round(time.time(), 3), time.monotonic()
-    known = read(record) if resume and record is not None and record.exists() else None
-    with _recorder(record, known, {**header, "started_at": started_at}) as recorder:
-        account = Account(budget)
-        trip = _RunState(contract, target, plan, recorder, watcher, known, account, select)
+    started_at, start = round(time.time(), 3), time.monotonic()
+    previous = read(record) if resume and record is not None and record.exists() else None
+    with _recorder(record, previous, {**header, "started_at": started_at}) as recorder:
+        state = RunState(
+            contract=contract,
+            target=target,
+            plan=plan,
+            account=Account(budget),
+            recorder=recorder,
+            watcher=watcher,
+            previous=previous,
+            select=select,
+        )
+
+        async def converse() -> None:
+            async with Sender(
+                target,
+                state.account,
+                patience=patience,
+                pace=pace,
+                seed=seed,
+                defaults=contract.defaults,
+                watcher=state.recording_watcher(),
+            ) as sender:
+                with _sigterm_cancels():
+                    await state.drive(sender, shrink=shrink)
+
         try:
-            asyncio.run(trip.make(patience, pace, seed, shrink=shrink))
-        except KeyboardInterrupt:  # it came when nothing was awaited any more, or a second time
-            trip.stop = INTERRUPTED
-        verdicts = trip.verdicts()
-        incomplete = trip.reasons()
-        counts = totals(trip.exchanges)
+            asyncio.run(converse())
+        except KeyboardInterrupt:  # it came while nothing was awaited, or a second time
+            state.stop_reason = INTERRUPTED
+        verdicts = state.verdicts()
+        incomplete = state.incomplete_reasons()
+        counts = totals(state.exchanges)
         if recorder is not None:
-            recorder.unsent(trip.unsent)
-            told = {"plan_sha256": trip.plan_sha256, "totals": counts, "incomplete": list(incomplete)}
-            recorder.close({**told, "ended_at": round(time.time(), 3)})
+            recorder.unsent(state.unsent)
+            summary = {"plan_sha256": state.plan_sha256, "totals": counts, "incomplete": list(incomplete)}
+            recorder.close({**summary, "ended_at": round(time.time(), 3)})
     return Run(
-        contract,
-        endpoint,
-        profile,
-        seed,
-        trip.plan_sha256,
-        trip.planned,
-        trip.exchanges,
-        verdicts,
-        counts,
-        started_at,
-        time.monotonic() - begun,
-        incomplete,
-        claims,
-        trip.unsent,
-        smallest(contract, verdicts, trip.exchanges),
+        contract=contract,
+        target=endpoint,
+        profile=profile,
+        seed=seed,
+        plan_sha256=state.plan_sha256,
+        planned=state.planned,
+        exchanges=state.exchanges,
+        verdicts=verdicts,
+        totals=counts,
+        started_at=started_at,
+        duration_s=time.monotonic() - start,
+        incomplete=incomplete,
+        claims=claims,
+        unsent=state.unsent,
+        smallest=smallest(contract, verdicts, state.exchanges),
     )
 
 
 @contextmanager
-def _recorder(path: Path | None, known: Recording | None, header: Mapping[str, Any]) -> Iterator[Recorder | None]:
+def _recorder(path: Path | None, previous: Recording | None, header: Mapping[str, Any]) -> Iterator[Recorder | None]:
     if path is None:
         yield None
         return
-    if known is not None:
-        for word in ("suite_version", "contract", "target", "profile", "seed", "claims", "plan"):
-            there, now = known.header.get(word), header.get(word)
-            if there != now and not (word == "target" and _same_but_for_its_port(there, header["target"])):
-                told = f"{word} is {there!r} there and {now!r} now"
-                raise ResumeError(f"{path} cannot be resumed: {told}; run with the same settings, or without --resume")
-    with Recorder(path, header) if known is None else Recorder.resume(path, known) as recorder:
+    if previous is not None:
+        for member in ("suite_version", "contract", "target", "profile", "seed", "claims", "plan"):
+            then, now = previous.header.get(member), header.get(member)
+            if then != now and not (member == "target" and _differs_in_port_only(then, header["target"])):
+                difference = f"{member} is {then!r} there and {now!r} now"
+                advice = "run with the same settings, or without --resume"
+                raise ResumeError(f"{path} cannot be resumed: {difference}; {advice}")
+    with Recorder(path, header) if previous is None else Recorder.resume(path, previous) as recorder:
         yield recorder
 
 
-def _same_but_for_its_port(there: Any, now: Mapping[str, Any]) -> bool:
-    """Whether both are the same target on this machine: a local server gets another port each time."""
-    if not isinstance(there, Mapping) or {**there, "base_url": ""} != {**now, "base_url": ""}:
+def _differs_in_port_only(then: Any, now: Mapping[str, Any]) -> bool:
+    """Whether both are the same target on this machine: a local server has another port each time."""
+    if not isinstance(then, Mapping) or {**then, "base_url": ""} != {**now, "base_url": ""}:
         return False
-    return all(Target(one["base_url"], "").loopback for one in (there, now))
+    return all(Target(target["base_url"], "").loopback for target in (then, now))
 
 
-@dataclass
-class _RunState:
-    """What has been planned and what has come back so far; it outlives the event loop, however that ends."""
+@dataclass(kw_only=True)
+class RunState:
+    """What has been planned and what has come back so far. It survives the event loop, however that ends.
+
+    `previous` is the recording of an interrupted run that this one continues.
+    """
 
     contract: Contract
     target: Target
     plan: Plan
-    recorder: Recorder | None
-    watcher: Watcher
-    known: Recording | None
     account: Account
+    recorder: Recorder | None = None
+    watcher: Watcher = UNWATCHED
+    previous: Recording | None = None
     select: Collection[str] | None = None
-    phases: list[Phase] = field(default_factory=list)
-    landed: dict[str, Exchange] = field(default_factory=dict)
-    unsent: dict[str, str] = field(default_factory=dict)
-    earlier: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
-    stop: str = ""
-    in_doubt: str = ""
-    judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
     cache: FindingCache = field(default_factory=FindingCache)
+    phases: list[Phase] = field(default_factory=list)
+    completed: dict[str, Exchange] = field(default_factory=dict)
+    unsent: dict[str, str] = field(default_factory=dict)
+    earlier_attempts: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
+    stop_reason: str = ""
+    unconfirmed: str = ""
+    _judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
-    async def make(self, patience: TimeoutPolicy, pace: RateLimits, seed: int, *, shrink: bool) -> None:
-        """The whole conversation: the plan's waves, what verdicts are in doubt about, and what fails made smaller."""
-        self._recall()
-        defaults = self.contract.defaults
-        async with Sender(
-            self.target,
-            self.account,
-            patience=patience,
-            pace=pace,
-            seed=seed,
-            defaults=defaults,
-            watcher=self._watcher(),
-        ) as sender:
-            with _terminated_like_interrupted():
-                exchanges: tuple[Exchange, ...] | None = None
-                with suppress(StopIteration):
-                    while True:
-                        phase = next(self.plan) if exchanges is None else self.plan.send(exchanges)
-                        exchanges = await self._exchange(phase, sender)
-                await self._settle_doubts(sender)
-                if shrink and not self.stop:
-                    await self._make_smaller(sender)
+    async def drive(self, sender: PhaseSender, *, shrink: bool) -> None:
+        """The whole conversation: the phases of the plan, the confirmation of verdicts, smaller forms of failures."""
+        self._take_over_previous()
+        exchanges: tuple[Exchange, ...] | None = None
+        with suppress(StopIteration):
+            while True:
+                phase = next(self.plan) if exchanges is None else self.plan.send(exchanges)
+                exchanges = await self._send(phase, sender)
+        await self._confirm(sender)
+        if shrink and not self.stop_reason:
+            await self._shrink(sender)
 
-    async def _settle_doubts(self, sender: Sender) -> None:
+    async def _confirm(self, sender: PhaseSender) -> None:
+        """Send again what doubtful verdicts depend on, as far as the budget goes."""
         left = self.account.attempts_left
         room = MOST_CASES if left is None else min(MOST_CASES, left)
-        while not self.stop and (phases := self._doubts(room)):
+        while not self.stop_reason and (phases := self._confirmation_phases(room)):
             for phase in phases:
                 room -= len(phase.cases)
-                if len(await self._exchange(phase, sender)) < len(phase.cases):
+                if len(await self._send(phase, sender)) < len(phase.cases):
                     return
-        owed = [one for one in self._wanted() if one.incomplete and one.repeat]
-        if not self.stop and repeats(owed, self.phases, self.exchanges):
-            budget = f"the budget of {self.account.budget.requests} attempts has no room to ask again (--max-requests)"
-            self.in_doubt = f"{budget}: {len(owed)} verdicts are in doubt"
+        required = [verdict for verdict in self._selected_verdicts() if verdict.incomplete and verdict.repeat]
+        if not self.stop_reason and confirmation_phases(required, self.phases, self.exchanges):
+            budget = f"the budget of {self.account.budget.requests} attempts has no room for confirmation"
+            self.unconfirmed = f"{budget} (--max-requests): {len(required)} verdicts are unconfirmed"
 
-    async def _make_smaller(self, sender: Sender) -> None:
-        """Send failing requests in smaller forms. Nobody misses what the budget has no room for."""
+    async def _shrink(self, sender: PhaseSender) -> None:
+        """Send failing requests in smaller forms. One that the budget leaves out does not make the run incomplete."""
         from conformance.run.shrink import shrinking
 
-        search = shrinking(self.contract, self._wanted(), self.exchanges)
+        search = shrinking(self.contract, self._selected_verdicts(), self.exchanges)
         with suppress(StopIteration):
             phase = next(search)
-            while not self.stop:
-                phase = search.send(await self._exchange(phase, sender))
-        self.unsent = {case: why for case, why in self.unsent.items() if case not in self._shrunk}
+            while not self.stop_reason:
+                phase = search.send(await self._send(phase, sender))
+        shrunk = {case.id for case in self.planned if case.origin == SHRINK}
+        self.unsent = {case: reason for case, reason in self.unsent.items() if case not in shrunk}
 
-    def _doubts(self, room: int) -> tuple[Phase, ...]:
-        return repeats(self._wanted(), self.phases, self.exchanges, room)
+    def _confirmation_phases(self, room: int) -> tuple[Phase, ...]:
+        return confirmation_phases(self._selected_verdicts(), self.phases, self.exchanges, room)
 
-    def _wanted(self) -> Iterator[Verdict]:
-        return (one for one in self.verdicts() if self.select is None or one.requirement.id in self.select)
+    def _selected_verdicts(self) -> Iterator[Verdict]:
+        return (verdict for verdict in self.verdicts() if self.select is None or verdict.requirement.id in self.select)
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What all that has come back shows; judged once for the same traffic."""
+        """The verdicts on everything that has come back."""
         traffic = self.traffic
-        now = (len(traffic.planned), len(traffic.exchanges))
-        if self.judged is None or self.judged[0] != now:
-            self.judged = now, judge_all(self.contract, traffic)
-        return self.judged[1]
+        size = len(traffic.planned), len(traffic.exchanges)
+        if self._judged is None or self._judged[0] != size:
+            self._judged = size, judge_all(self.contract, traffic)
+        return self._judged[1]
 
-    async def _exchange(self, phase: Phase, sender: Sender) -> tuple[Exchange, ...]:
-        """Send what is not known of a wave. The very first case goes ahead, with what little else its wave has."""
-        self._take(phase)
-        cases = [case for case in phase.cases if case.id not in self.landed]
+    async def _send(self, phase: Phase, sender: PhaseSender) -> tuple[Exchange, ...]:
+        """Send the cases of a phase that are not completed. Before anything has come back, the first goes ahead."""
+        self._plan(phase)
+        cases = [case for case in phase.cases if case.id not in self.completed]
         try:
-            if not self.landed and not self.stop and (probe := first(phase)) is not None:
-                ahead = cases if len(cases) <= AHEAD else [probe]
-                await self._probe(probe, ahead, sender)
+            if not self.completed and not self.stop_reason and (probe := first(phase)) is not None:
+                ahead = cases if len(cases) <= FIRST_AT_MOST else [probe]
+                await self._preflight(probe, ahead, sender)
                 cases = [case for case in cases if case not in ahead]
-            if cases and not self.stop:
-                burst = sum(case.id not in self.landed for case in phase.cases[: phase.burst])
+            if cases and not self.stop_reason:
+                burst = sum(case.id not in self.completed for case in phase.cases[: phase.burst])
                 await sender.send(replace(phase, cases=tuple(cases), burst=burst))
         except asyncio.CancelledError:
-            self.stop = INTERRUPTED
+            self.stop_reason = INTERRUPTED
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         self.unsent.update(sender.unsent)
         for case in cases:
-            if case.id not in self.landed:
-                self.unsent.setdefault(case.id, self.stop)
-        return tuple(self.landed[case.id] for case in phase.cases if case.id in self.landed)
+            if case.id not in self.completed:
+                self.unsent.setdefault(case.id, self.stop_reason)
+        return tuple(self.completed[case.id] for case in phase.cases if case.id in self.completed)
 
-    async def _probe(self, probe: RequestCase, ahead: Sequence[RequestCase], sender: Sender) -> None:
-        """Send the first cases. A reply that is no API's is kept, but not judged: it speaks of the way there."""
-        sent = {x.case.id: x for x in await sender.send(Phase("first", tuple(ahead)))}
-        if probe.id in sent and (reason := obstacle(sent[probe.id], self.target)):
-            self.stop = reason
-            for name in sent:
+    async def _preflight(self, probe: RequestCase, ahead: Sequence[RequestCase], sender: PhaseSender) -> None:
+        """Send the first cases. A reply that does not come from an API is recorded, but not judged."""
+        replies = {exchange.case.id: exchange for exchange in await sender.send(Phase("first", tuple(ahead)))}
+        if probe.id in replies and (reason := obstacle(replies[probe.id], self.target)):
+            self.stop_reason = reason
+            for name in replies:
                 self.unsent[name] = reason
-                del self.landed[name]
+                del self.completed[name]
 
-    def _take(self, phase: Phase) -> None:
-        twice = [
-            name for name, times in Counter(case.id for case in (*self.planned, *phase.cases)).items() if times > 1
-        ]
-        if twice:
-            raise ValueError(f"the plan has two cases with the id {twice[0]}")
+    def _plan(self, phase: Phase) -> None:
+        """Enter a phase; its cases must have ids of their own."""
+        times = Counter(case.id for case in (*self.planned, *phase.cases))
+        duplicate = next((name for name, count in times.items() if count > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"the plan has two cases with the id {duplicate}")
         self.phases.append(phase)
-        if self.recorder is not None and (self.known is None or phase not in self.known.phases):
+        if self.recorder is not None and (self.previous is None or phase not in self.previous.phases):
             self.recorder.planned(phase)
         self.watcher.planned(phase)
 
-    def _recall(self) -> None:
-        """Take over what an interrupted run has recorded; what was in flight goes out again, as a further attempt."""
-        if self.known is None:
+    def _take_over_previous(self) -> None:
+        """Take over what an interrupted run has recorded. What was in flight is sent again, as a further attempt."""
+        if self.previous is None:
             return
-        for x in self.known.exchanges:
-            self.landed[x.case.id] = x
-            cost = (reported(x.usage) if x.successful else None) or Cost()
-            self.account.attempts += len(x.attempts)
+        for exchange in self.previous.exchanges:
+            self.completed[exchange.case.id] = exchange
+            cost = (reported(exchange.usage) if exchange.successful else None) or Cost()
+            self.account.attempts += len(exchange.attempts)
             self.account.settle(Cost(), cost)
-        lost = {case: Attempt(at, None, ending=Ending.TRUNCATED, error=CUT_OFF) for case, at in self.known.lost.items()}
-        for case in self.known.planned:
-            if case.id in self.landed or case.id not in {*self.known.attempts, *lost}:
+        in_flight = {
+            case: Attempt(started_at, None, ending=Ending.TRUNCATED, error=CUT_OFF)
+            for case, started_at in self.previous.lost.items()
+        }
+        for case in self.previous.planned:
+            if case.id in self.completed or case.id not in {*self.previous.attempts, *in_flight}:
                 continue
-            self.earlier[case.id] = self.known.attempts.get(case.id, ())
-            self.account.attempts += len(self.earlier[case.id])
-            if case.id in lost:  # which the budget is not charged for: an unbroken run would have had room for the rest
-                self.earlier[case.id] += (lost[case.id],)
+            self.earlier_attempts[case.id] = self.previous.attempts.get(case.id, ())
+            self.account.attempts += len(self.earlier_attempts[case.id])
+            if case.id in in_flight:  # not charged: without the interruption, the budget would have had room for it
+                self.earlier_attempts[case.id] += (in_flight[case.id],)
                 if self.recorder is not None:
-                    self.recorder.attempted(case, lost[case.id], False)
+                    self.recorder.attempted(case, in_flight[case.id], False)
 
-    def _watcher(self) -> Watcher:
-        heard, recorder = self.watcher, self.recorder
+    def recording_watcher(self) -> Watcher:
+        """A watcher that records what happens, keeps what is completed, and tells the run's own watcher."""
+        watcher, recorder = self.watcher, self.recorder
 
         def started(case: RequestCase) -> None:
             if recorder is not None:
                 recorder.started(case)
-            heard.started(case)
+            watcher.started(case)
 
         def attempted(case: RequestCase, attempt: Attempt, final: bool) -> None:
             if recorder is not None:
                 recorder.attempted(case, attempt, final)
-            heard.attempted(case, attempt, final)
+            watcher.attempted(case, attempt, final)
 
-        def finished(x: Exchange) -> None:
-            earlier = self.earlier.get(x.case.id)
-            whole = Exchange(x.case, (*earlier, *x.attempts)) if earlier else x  # with all that was read of it
-            self.landed[x.case.id] = whole
-            heard.finished(whole)
+        def finished(exchange: Exchange) -> None:
+            earlier = self.earlier_attempts.get(exchange.case.id)
+            # an exchange without earlier attempts is kept as it is, with what has been parsed of it
+            exchange = Exchange(exchange.case, (*earlier, *exchange.attempts)) if earlier else exchange
+            self.completed[exchange.case.id] = exchange
+            watcher.finished(exchange)
 
         return Watcher(started, attempted, finished)
 
@@ -307,40 +341,36 @@ class _RunState:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """In the order of the plan, whatever order they ended in."""
-        return tuple(self.landed[case.id] for case in self.planned if case.id in self.landed)
+        """In the order of the plan, whatever order they were completed in."""
+        return tuple(self.completed[case.id] for case in self.planned if case.id in self.completed)
 
     @property
     def traffic(self) -> Traffic:
         return traffic(self.exchanges, self.planned, self.cache)
 
     @property
-    def _shrunk(self) -> frozenset[str]:
-        return frozenset(case.id for case in self.planned if case.origin == SHRINK)
-
-    @property
     def plan_sha256(self) -> str:
-        """The hash of all planned requests but those that doubts and failures led to: what two runs have in common."""
+        """The hash of all planned requests except confirmations and shrunk ones: what two runs have in common."""
         plan = sha256()
         for case in self.planned:
             if not case.repeats and case.origin != SHRINK:
                 plan.update(dumps(case_out(case)).encode("ascii"))
         return plan.hexdigest()
 
-    def reasons(self) -> tuple[str, ...]:
-        """Why the run is incomplete: each reason once, with the number of cases it left unsent."""
-        if self.stop and self.stop != INTERRUPTED:
-            return (self.stop,)
-        counted = Counter(reason.partition(";")[0] for reason in self.unsent.values())
-        if self.stop:
-            counted.setdefault(INTERRUPTED, 0)
+    def incomplete_reasons(self) -> tuple[str, ...]:
+        """Why the run is incomplete: each reason once, with the number of cases that were not sent because of it."""
+        if self.stop_reason and self.stop_reason != INTERRUPTED:
+            return (self.stop_reason,)
+        counts = Counter(reason.partition(";")[0] for reason in self.unsent.values())
+        if self.stop_reason:
+            counts.setdefault(INTERRUPTED, 0)
         planned = len(self.traffic.planned)
-        unsent = (f"{why}: {count} of {planned} requests were not sent" for why, count in counted.items())
-        return (*unsent, *filter(None, [self.in_doubt]))
+        unsent = (f"{reason}: {count} of {planned} requests were not sent" for reason, count in counts.items())
+        return (*unsent, *filter(None, [self.unconfirmed]))
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
+def _sigterm_cancels() -> Iterator[None]:
     """SIGTERM, which CI systems send, ends a run as Ctrl-C does: with a partial report."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     cancel: Callable[[], object] = task.cancel if task is not None else loop.stop

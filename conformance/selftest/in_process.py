@@ -1,17 +1,60 @@
-"""A case played against the reference in process, without a socket: what the transport would have recorded."""
+"""Requests answered by the reference in this process, without a socket, as the network sender would record them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from conformance.model import Contract, Credential, Ending, Phase, RequestCase
+from conformance.model.budget import Account
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference.core import Reference, respond
 from conformance.reference.messages import Request, Response
 from conformance.send.rate_limits import RETRIED, TimeoutPolicy
 
-OVERHEAD = 0.0005
-PATIENCE = 30.0
+SECONDS_PER_PIECE = 0.0005
+IDLE_TIMEOUT = 30.0
+
+
+@dataclass
+class InProcessSender:
+    """Sends phases to a reference as `send.Sender` sends them to a target; replies come at once, so nothing waits.
+
+    Attempts are charged to the account, tokens are not. `known` are exchanges by case: where a reply is the same again,
+    the known exchange is returned, which is parsed already.
+    """
+
+    reference: Reference
+    account: Account
+    finished: Callable[[Exchange], object]
+    known: Mapping[str, Exchange] = field(default_factory=dict)
+    unsent: dict[str, str] = field(default_factory=dict)
+
+    async def send(self, phase: Phase) -> tuple[Exchange, ...]:
+        """The exchanges of a phase in its order; the cases of its burst are in flight together."""
+        requests = [request(self.reference.contract, case, self.reference.key) for case in phase.cases]
+        in_flight = self.reference.memory.in_flight
+        in_flight[:] = requests[: phase.burst]
+        exchanges = []
+        for index, (case, prepared) in enumerate(zip(phase.cases, requests, strict=True)):
+            if index == phase.burst:
+                in_flight.clear()
+            if reason := self.account.refuses():
+                self.unsent[case.id] = reason
+                continue
+            answered = _answered(self.reference, case, prepared)
+            self.account.attempts += len(answered.attempts)
+            known = self.known.get(case.id)
+            exchange = known if known == answered and known is not None else answered
+            exchanges.append(exchange)
+            self.finished(exchange)
+        in_flight.clear()
+        return tuple(exchanges)
+
+
+def exchange(reference: Reference, case: RequestCase) -> Exchange:
+    """One case, answered. Delays become arrival times; a client that hangs up keeps what has arrived by then."""
+    return _answered(reference, case, request(reference.contract, case, reference.key))
 
 
 def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
@@ -26,42 +69,25 @@ def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
     return Request(case.method, case.path or contract.path, "", headers, case.content)
 
 
-def exchange(provider: Reference, case: RequestCase) -> Exchange:
-    """One case, answered. Delays become arrival times; a client that hangs up keeps what it had by then."""
-    return _asked(provider, case, request(provider.contract, case, provider.key))
-
-
-def play(provider: Reference, phases: Iterable[Phase]) -> Iterator[Exchange]:
-    """All cases of all waves in order; the cases of a burst are under way together."""
-    for phase in phases:
-        asked = [request(provider.contract, case, provider.key) for case in phase.cases]
-        provider.memory.in_flight[:] = asked[: phase.burst]
-        for place, (case, one) in enumerate(zip(phase.cases, asked, strict=True)):
-            if place == phase.burst:
-                provider.memory.in_flight.clear()
-            yield _asked(provider, case, one)
-        provider.memory.in_flight.clear()
-
-
-def _asked(provider: Reference, case: RequestCase, one: Request) -> Exchange:
-    """Ask until there is an answer that the transport would not try again for, or its patience is at an end."""
-    attempts = [_attempt(provider, case, respond(provider, one))]
+def _answered(reference: Reference, case: RequestCase, prepared: Request) -> Exchange:
+    """Attempts until there is a reply that the network sender would not retry, or it would give up."""
+    attempts = [_attempt(reference, case, respond(reference, prepared))]
     while attempts[-1].status in {None, *RETRIED} and len(attempts) <= TimeoutPolicy().retries:
-        attempts.append(_attempt(provider, case, respond(provider, one)))
+        attempts.append(_attempt(reference, case, respond(reference, prepared)))
     return Exchange(case, tuple(attempts))
 
 
-def _attempt(provider: Reference, case: RequestCase, response: Response) -> Attempt:
-    at, pieces = provider.settings.latency, []
+def _attempt(reference: Reference, case: RequestCase, response: Response) -> Attempt:
+    elapsed, pieces = reference.settings.latency, []
     for portion in response.portions:
-        at += portion.delay + OVERHEAD
+        elapsed += portion.delay + SECONDS_PER_PIECE
         if portion.data:
-            pieces.append(Piece(at, portion.data))
+            pieces.append(Piece(elapsed, portion.data))
     ending, error = response.ending, ""
     if case.hang_up_after is not None and len(pieces) > case.hang_up_after:
         ending, pieces = Ending.ABANDONED, pieces[: case.hang_up_after]
     elif ending is Ending.TIMED_OUT:
-        at, error = at + PATIENCE, f"nothing came for {PATIENCE:g} s"
+        elapsed, error = elapsed + IDLE_TIMEOUT, f"no data for {IDLE_TIMEOUT:g} s"
     elif ending is Ending.TRUNCATED:
         error = "the connection was closed before the content was complete"
-    return Attempt(provider.now(), response.status, response.headers, tuple(pieces), ending, error, at)
+    return Attempt(reference.now(), response.status, response.headers, tuple(pieces), ending, error, elapsed)

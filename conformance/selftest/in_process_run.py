@@ -1,17 +1,19 @@
-"""A whole run against the reference in process: plan, play, judge, doubts settled; what the kill matrix is made of."""
+"""The loop that users run, driven by a sender that needs no network: what mutation tests are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from conformance.judge import Traffic, judge_all
 from conformance.judge.finding_cache import FindingCache
-from conformance.model import BROKEN, Phase, RequestCase, Verdict
+from conformance.model import BROKEN, Contract, RequestCase, Verdict
+from conformance.model.budget import Account, Budget
 from conformance.model.exchange import Exchange
 from conformance.reference.core import Reference
-from conformance.run.confirm import MOST_CASES, repeats
-from conformance.selftest.in_process import play
+from conformance.run.runner import PhaseSender, Plan, RunState
+from conformance.selftest.in_process import InProcessSender
+from conformance.send import Target
 
 
 @dataclass(frozen=True)
@@ -24,51 +26,48 @@ class InProcessRun:
 
     @property
     def broken(self) -> frozenset[str]:
-        """The ids of all requirements that failed, warned or flickered."""
+        """The ids of all broken requirements."""
         return frozenset(verdict.requirement.id for verdict in self.verdicts if verdict.outcome in BROKEN)
 
     @property
     def checks(self) -> frozenset[str]:
-        """The checks behind them."""
+        """The checks of all broken requirements."""
         return frozenset(verdict.requirement.check for verdict in self.verdicts if verdict.outcome in BROKEN)
 
 
 def run_in_process(
-    provider: Reference,
-    plan: Generator[Phase, tuple[Exchange, ...], None],
+    reference: Reference,
+    plan: Plan,
+    *,
+    attempts: int | None = None,
     known: Mapping[str, Exchange] | None = None,
     cache: FindingCache | None = None,
-    attempts: int | None = None,
 ) -> InProcessRun:
-    """Play a plan and the repeats that its verdicts ask for, `attempts` in all where there is a limit.
+    """Drive a plan against a reference in this process, with `attempts` in all where there is a limit.
 
-    `known` are exchanges by case: what comes back the same again is taken from there, read already; and `cache` has
-    what was concluded of them.
+    `known` are the exchanges of another run by case, and `cache` what was concluded of them.
     """
-    cache = cache or FindingCache()
-    known = known or {}
-    phases: list[Phase] = []
-    exchanges: list[Exchange] = []
 
-    def send(phase: Phase) -> tuple[Exchange, ...]:
-        phases.append(phase)
-        found = tuple(known[x.case.id] if known.get(x.case.id) == x else x for x in play(provider, [phase]))
-        exchanges.extend(found)
-        return found
+    def sender(account: Account, finished: Callable[[Exchange], object]) -> InProcessSender:
+        return InProcessSender(reference, account, finished, known or {})
 
-    try:
-        found = send(next(plan))
-        while True:
-            found = send(plan.send(found))
-    except StopIteration:
-        pass
-    room = MOST_CASES if attempts is None else min(MOST_CASES, attempts - len(exchanges))
-    while True:
-        planned = tuple(case for phase in phases for case in phase.cases)
-        verdicts = judge_all(provider.contract, Traffic(exchanges, planned, cache))
-        again = repeats(verdicts, phases, exchanges, room)
-        if not again:
-            return InProcessRun(planned, tuple(exchanges), verdicts)
-        for phase in again:
-            room -= len(phase.cases)
-            send(phase)
+    return driven(reference.contract, plan, sender, Budget(requests=attempts), cache)
+
+
+def driven(
+    contract: Contract,
+    plan: Plan,
+    sender: Callable[[Account, Callable[[Exchange], object]], PhaseSender],
+    budget: Budget,
+    cache: FindingCache | None = None,
+) -> InProcessRun:
+    """Drive a plan with a sender that is made of the run's account and of the function that takes its exchanges."""
+    state = RunState(
+        contract=contract,
+        target=Target("http://in-process", contract.path),
+        plan=plan,
+        account=Account(budget),
+        cache=cache or FindingCache(),
+    )
+    asyncio.run(state.drive(sender(state.account, state.recording_watcher().finished), shrink=False))
+    return InProcessRun(state.planned, state.exchanges, state.verdicts())

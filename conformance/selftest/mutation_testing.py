@@ -58,7 +58,9 @@ class Baseline:
         """A rehearsal against the reference with these faults or oddities."""
         provider = altered_reference(self.contract, KEY, now=_noon, **planted)
         plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).phases()
-        return provider, run_in_process(provider, plan, self.known, self.cache.copy(), usual(self.profile).requests)
+        return provider, run_in_process(
+            provider, plan, attempts=usual(self.profile).requests, known=self.known, cache=self.cache.copy()
+        )
 
 
 @dataclass(frozen=True)

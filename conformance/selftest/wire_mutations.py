@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from conformance.judge import Traffic, judge_all
-from conformance.model import BROKEN, Ending, Phase, Verdict
+from conformance.model import Ending, Phase
+from conformance.model.budget import Budget
 from conformance.model.exchange import Document, Exchange, Piece
-from conformance.run.confirm import repeats
+from conformance.run.runner import Plan
+from conformance.selftest.in_process_run import driven
 from conformance.selftest.json_mutations import CHANGES, Path, changed, differs, general, walk
 from conformance.selftest.mutation_testing import Baseline
 
@@ -85,25 +86,44 @@ def _offered(x: Exchange) -> dict[str, Counter[str]]:
     return found
 
 
-def notice(where: Baseline, mutator: Mutator) -> tuple[frozenset[str], bool]:
-    """The checks that fall because of it, and whether it changed anything."""
-    if where.plain is None:
-        raise ValueError("the ground has no plain run to change; take it from ground()")
-    exchanges = [mutator.apply(x) for x in where.plain.exchanges]
-    touched = any(a is not b for a, b in zip(exchanges, where.plain.exchanges, strict=True))
-    original = {x.case.id: x for x in exchanges}
-    phases = [Phase("recorded", where.plain.planned)]
-    verdicts: tuple[Verdict, ...] = ()
-    for _ in range(3):
-        planned = tuple(case for phase in phases for case in phase.cases)
-        verdicts = judge_all(where.contract, Traffic(exchanges, planned))
-        again = repeats(verdicts, phases, exchanges)
-        if not again:
-            break
-        phases += again
-        exchanges += [Exchange(case, original[case.repeats].attempts) for phase in again for case in phase.cases]
-    new = [one for one in verdicts if one.outcome in BROKEN and one.requirement.id not in where.plain.broken]
-    return frozenset(one.requirement.check for one in new), touched
+@dataclass
+class ReplaySender:
+    """Answers each case with the exchange that was recorded for it; a repetition with that of its original."""
+
+    recorded: Mapping[str, Exchange]
+    finished: Callable[[Exchange], object]
+    unsent: dict[str, str] = field(default_factory=dict)
+
+    async def send(self, phase: Phase) -> tuple[Exchange, ...]:
+        exchanges = tuple(
+            self.recorded.get(case.id) or Exchange(case, self.recorded[case.repeats].attempts) for case in phase.cases
+        )
+        for exchange in exchanges:
+            self.finished(exchange)
+        return exchanges
+
+
+def detecting_checks(baseline: Baseline, mutation: Mutator) -> tuple[frozenset[str], bool]:
+    """The checks that fail because of a mutation, and whether it changed anything."""
+    if baseline.plain is None:
+        raise ValueError("the baseline has no plain run to change; take it from baseline()")
+    plain = baseline.plain
+    exchanges = [mutation.apply(exchange) for exchange in plain.exchanges]
+    touched = any(mutated is not original for mutated, original in zip(exchanges, plain.exchanges, strict=True))
+    recorded = {exchange.case.id: exchange for exchange in exchanges}
+
+    def plan() -> Plan:
+        yield Phase("recorded", plain.planned)
+
+    run = driven(
+        baseline.contract,
+        plan(),
+        lambda _, finished: ReplaySender(recorded, finished),
+        Budget(),  # what a check can detect, whatever it costs
+        baseline.cache.copy(),
+    )
+    failed = [verdict for verdict in run.verdicts if verdict.requirement.id in run.broken - plain.broken]
+    return frozenset(verdict.requirement.check for verdict in failed), touched
 
 
 def _json(where: str, path: str, change: str, which: str) -> Callable[[Exchange], Exchange]:
