@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.checks.logprobs import judged
+from conformance.judge.checks.logprobs import unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.comparison import comparable, compare, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
@@ -57,7 +57,7 @@ def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if not request.echo:
         return
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         end = _begins(request, found, context)
         if end == -1:
             continue
@@ -83,7 +83,7 @@ def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if not request.echo or request.max_tokens != 0:
         return
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         end = _begins(request, found, context)
         if end is None or end == -1:
             continue  # without the prompt in front there is nothing to measure from

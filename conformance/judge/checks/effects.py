@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.checks.logprobs import judged
+from conformance.judge.checks.logprobs import unfiltered_choices
 from conformance.judge.comparison import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream, usage
 from conformance.judge.near_ties import near_tie
@@ -179,7 +179,7 @@ def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     name = context.contract.by_role(Role.IGNORES_END)
     if request.get(name) is not True or request.stops or request.get("response_format"):
         return
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         told = f"finish_reason is {show(found.finish_reason)} with {name}"
         yield expect(found.finish_reason != context.stop, told, show(context.length), found.at)
 

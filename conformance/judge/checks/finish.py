@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.checks.usage_counts import counted
+from conformance.judge.checks.usage_counts import token_count
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
 from conformance.judge.tolerances import SMALL_MAX_TOKENS
 from conformance.model import Observation, Satisfied, Violation
@@ -183,7 +183,7 @@ def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
     limit, reason = request.max_tokens or 0, context.get("reason", context.length)
     if not 0 < limit <= SMALL_MAX_TOKENS or request.echo or len(x.case.content) > SHORT:
         return
-    used_up = counted(x.usage, "completion_tokens") == limit * request.choices and request.best_of == request.n
+    used_up = token_count(x.usage, "completion_tokens") == limit * request.choices and request.best_of == request.n
     spent = x.streamed and used_up
     may_stop = bool(request.stops) or request.get("response_format") is not None
     for one in x.choices.values():

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from conformance.contract.validity import validator
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.stop import generated
+from conformance.judge.checks.stop import generated_text
 from conformance.judge.comparison import blame, excuse, members
 from conformance.judge.fixtures import choice, completion, example, group, plain
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
@@ -62,7 +62,7 @@ def json_is_valid(group: Group, context: CheckContext) -> Findings:
         request = context.request(x)
         expected_when, schema = wanted(request)
         for found in x.choices.values() if expected_when else ():
-            text = generated(request, found)
+            text = generated_text(request, found)
             whole = found.finish_reason == context.stop and not request.stops
             if text is None or not text.strip():
                 yield Inconclusive("the text is blank, so it shows no format")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.logprobs import strings
-from conformance.judge.checks.stop import generated
+from conformance.judge.checks.logprobs import token_strings
+from conformance.judge.checks.stop import generated_text
 from conformance.judge.comparison import blame, counted, excuse, members
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
 from conformance.judge.token_text import unit
@@ -52,8 +52,8 @@ def said(x: Exchange, found: Choice, context: CheckContext) -> Said:
     request = context.request(x)
     told = request.choices == 1 and request.best_of == 1 and not found.reasoned
     count = counted(x, "completion_tokens") if told else None
-    tokens = strings(found.logprobs or {}) if not request.echo else None
-    return Said(generated(request, found) or "", tuple(tokens or ()), count, found.reasoned)
+    tokens = token_strings(found.logprobs or {}) if not request.echo else None
+    return Said(generated_text(request, found) or "", tuple(tokens or ()), count, found.reasoned)
 
 
 def biased(x: Exchange, value: float) -> set[str]:

@@ -31,30 +31,30 @@ def asks_for_alternatives(request: RequestView, context: CheckContext) -> bool:
     return asks_for_logprobs(request, context) and (request.logprobs or 0) > 0
 
 
-def asks_for_none(request: RequestView, context: CheckContext) -> bool:
+def asks_for_no_logprobs(request: RequestView, context: CheckContext) -> bool:
     """Due where the request does not mention log probabilities."""
     return request.raw("logprobs") in (MISSING, None)
 
 
-def judged(x: Exchange) -> Iterator[Choice]:
+def unfiltered_choices(x: Exchange) -> Iterator[Choice]:
     """The choices of a reply that no error and no filter cut short."""
     if x.error is MISSING:
         yield from (choice for choice in x.choices.values() if choice.finish_reason != "content_filter")
 
 
-def scored(x: Exchange) -> Iterator[tuple[Choice, Mapping[str, list[Any]]]]:
+def choices_with_logprobs(x: Exchange) -> Iterator[tuple[Choice, Mapping[str, list[Any]]]]:
     """The choices that have log probabilities, with their lists."""
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         if found.logprobs is not None:
             yield found, found.logprobs
 
 
-def entries(lists: Mapping[str, list[Any]]) -> list[Any]:
+def token_entries(lists: Mapping[str, list[Any]]) -> list[Any]:
     """One entry for each token, in the lists of text completions or in the one list of chat completions."""
     return lists.get("tokens") or lists.get("content") or []
 
 
-def strings(lists: Mapping[str, list[Any]], name: str = "tokens") -> list[str] | None:
+def token_strings(lists: Mapping[str, list[Any]], name: str = "tokens") -> list[str] | None:
     """A list of the log probabilities, where all of it is strings and there are any."""
     found = lists.get(name, [])
     return found if found and all(isinstance(item, str) for item in found) else None
@@ -95,7 +95,7 @@ def logprobs_are_returned(x: Exchange, context: CheckContext) -> Findings:
     if not context.request(x).logprobs:
         return
     wanted = context.get("members", ("tokens", "token_logprobs"))
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         lists = found.logprobs
         if not found.text and not lists:
             continue  # a text that ended before it began has nothing to score
@@ -121,7 +121,7 @@ def _as_in_chat(content: list[Any], at: str) -> Finding:
 @check(
     "logprobs",
     Scope.SUCCESS,
-    expected_when=asks_for_none,
+    expected_when=asks_for_no_logprobs,
     good=lambda: example(plain(completion(choice()))),
     bad=lambda: example(example_of({})),
 )
@@ -132,10 +132,10 @@ def logprobs_are_not_unasked(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: leave `logprobs` null unless the request names a number.
     """
-    if not asks_for_none(context.request(x), context):
+    if not asks_for_no_logprobs(context.request(x), context):
         return
-    for found in judged(x):
-        tokens = entries(found.logprobs or {})
+    for found in unfiltered_choices(x):
+        tokens = token_entries(found.logprobs or {})
         yield expect(not tokens, f"logprobs holds {len(tokens)} tokens that nobody asked for", "null", found.at)
 
 
@@ -154,7 +154,7 @@ def logprob_lists_are_parallel(x: Exchange, context: CheckContext) -> Findings:
     Fix: append to all four lists in one place, once per token.
     """
     zero = context.request(x).logprobs == 0
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         held = 0
         for part in found.parts:
             lists = {name: (part.logprobs or {}).get(name) for name in LISTS}
@@ -192,15 +192,15 @@ def zero_logprobs_means_sampled_only(x: Exchange, context: CheckContext) -> Find
     """
     if context.request(x).logprobs != 0:
         return
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         lists = found.logprobs
-        scored = bool(lists and entries(lists))
+        scored = bool(lists and token_entries(lists))
         if not found.text and not scored:
             continue  # nothing was sampled; empty lists say the same as none
         if not lists or not scored:
             yield Violation("logprobs is empty; expected the sampled tokens with their log probabilities", found.at)
             continue
-        tokens = entries(lists)
+        tokens = token_entries(lists)
         tops = [one.get("top_logprobs") if isinstance(one, Mapping) else None for one in lists.get("content", [])]
         more = [top for top in lists.get("top_logprobs", tops) if isinstance(top, (Mapping, list)) and len(top) > 1]
         yield expect(
@@ -234,7 +234,7 @@ def first_echo_logprob_is_null_or_number(x: Exchange, context: CheckContext) -> 
     request = context.request(x)
     if not request.echo or request.logprobs is None:
         return
-    for found, lists in scored(x):
+    for found, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
         if values:
             first = values[0]

@@ -7,8 +7,8 @@ from typing import Any
 
 from conformance.contract.parameters import bends
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.logprobs import SCORED, is_number, scored
-from conformance.judge.checks.logprobs_values import maps, shaped
+from conformance.judge.checks.logprobs import SCORED, choices_with_logprobs, is_number
+from conformance.judge.checks.logprobs_values import alternatives_by_position, alters_distribution
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
 from conformance.judge.token_text import is_plain
 from conformance.judge.tolerances import NEAR_ZERO_TEMPERATURE
@@ -51,8 +51,8 @@ def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if request.logprobs is None or bends(context.contract, request, *RAW):
         return
-    texts = {found.index: found.text for found, _ in scored(x)}
-    for found, lists in scored(x):
+    texts = {found.index: found.text for found, _ in choices_with_logprobs(x)}
+    for found, lists in choices_with_logprobs(x):
         values = [value for value in lists.get("token_logprobs", []) if is_number(value)]
         if len(values) < CLEAR:
             continue
@@ -74,11 +74,11 @@ def _had_a_choice(request: RequestView, context: CheckContext, lists: Mapping[st
     """
     if several and NEAR_ZERO_TEMPERATURE < request.number("temperature", 1) <= 1:
         return "another choice of the same prompt has another text"
-    if shaped(request, context):
+    if alters_distribution(request, context):
         return ""  # a filter that leaves one token makes it certain
     if request.echo and len(lists["token_logprobs"]) - (request.max_tokens or ROOM) >= CLEAR // 2:
         return "no model foretells each token of a prompt"
-    for place, top in maps(lists):
+    for place, top in alternatives_by_position(lists):
         token = lists["tokens"][place] if place < len(lists.get("tokens", [])) else None
         if not isinstance(token, str) or token not in top or not is_plain(token):
             continue  # under another spelling it may be among them

@@ -11,11 +11,11 @@ from conformance.judge.checks.logprobs import (
     SCORED,
     TOKENS,
     asks_for_logprobs,
-    entries,
+    choices_with_logprobs,
     example_of,
     is_number,
-    scored,
-    strings,
+    token_entries,
+    token_strings,
 )
 from conformance.judge.comparison import counted
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
@@ -38,7 +38,7 @@ def prompt_of(request: RequestView, index: int) -> str | tuple[int, ...]:
     return request.prompts[place] if 0 <= place < len(request.prompts) else ""
 
 
-def echo_of(request: RequestView, found: Choice) -> str:
+def echoed_prompt(request: RequestView, found: Choice) -> str:
     """The part of the text that is the prompt, as the target returned it."""
     prompt = prompt_of(request, found.index)
     length = echoed(found.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
@@ -60,8 +60,8 @@ def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
     Fix: take the token strings from the same decoder that makes the text, leading spaces included.
     """
     request = context.request(x)
-    for found, lists in scored(x):
-        tokens = strings(lists)
+    for found, lists in choices_with_logprobs(x):
+        tokens = token_strings(lists)
         if tokens is None or not found.text:
             continue
         # The tokens of a stop sequence, or the one that ends a text, may be listed although the text leaves them out.
@@ -69,7 +69,7 @@ def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
         if spells(tokens, found.text, more=more):
             yield Satisfied(found.at)
             continue
-        echo = echo_of(request, found)
+        echo = echoed_prompt(request, found)
         if echo and spells(tokens, found.text[len(echo) :], more=more):
             continue  # the prompt is not covered at all: that is logprobs_cover_echo's
         if found.reasoned:
@@ -95,8 +95,8 @@ def text_offsets_follow_tokens(x: Exchange, context: CheckContext) -> Findings:
     Fix: count characters of prompt and text as they are sent, across all chunks of a stream.
     """
     request = context.request(x)
-    for found, lists in scored(x):
-        tokens, offsets = strings(lists), lists.get("text_offset", [])
+    for found, lists in choices_with_logprobs(x):
+        tokens, offsets = token_strings(lists), lists.get("text_offset", [])
         if tokens is None or not offsets or len(offsets) != len(tokens) or _left_out(found):
             continue
         fault = _misplaced(tokens, offsets, found.text) or _starts_elsewhere(request, found, offsets)
@@ -132,7 +132,7 @@ def _misplaced(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:
 
 def _starts_elsewhere(request: RequestView, found: Choice, offsets: Sequence[Any]) -> str:
     prompt = prompt_of(request, found.index)
-    if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echo_of(request, found)):
+    if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echoed_prompt(request, found)):
         return ""
     starts = {0} if request.echo else {0, *lengths(prompt)}
     if offsets[0] in starts:
@@ -159,12 +159,12 @@ def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if not request.echo:
         return
-    for found, lists in scored(x):
-        prompt, tokens = prompt_of(request, found.index), strings(lists)
+    for found, lists in choices_with_logprobs(x):
+        prompt, tokens = prompt_of(request, found.index), token_strings(lists)
         if tokens is None or not prompt:
             continue
         if isinstance(prompt, str):
-            echo = echo_of(request, found)
+            echo = echoed_prompt(request, found)
             if echo:  # whether the text has the prompt is a row of its own
                 told = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
                 yield expect(spells(tokens, echo, more=True), told, f"those of the prompt, {show(echo)}", found.at)
@@ -203,14 +203,14 @@ def logprobs_count_the_tokens(x: Exchange, context: CheckContext) -> Findings:
     if request.logprobs is None:
         return
     told, prompt = counted(x, "completion_tokens"), counted(x, "prompt_tokens")
-    found = list(scored(x))
+    found = list(choices_with_logprobs(x))
     complete = len(found) == request.choices == len(x.choices)
     if told is None or not complete or request.best_of > request.n or (request.echo and prompt is None):
         return
     if x.reasoned:
         yield Inconclusive("tokens of reasoning count, and need not be listed")
         return
-    listed = sum(len(entries(lists)) for _, lists in found)
+    listed = sum(len(token_entries(lists)) for _, lists in found)
     if told and not listed:
         return  # none are there at all: that is logprobs_are_returned's
     if request.echo and listed <= told + AROUND * len(found) < told + request.n * (prompt or 0):

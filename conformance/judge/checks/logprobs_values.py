@@ -13,9 +13,9 @@ from conformance.judge.checks.logprobs import (
     SCORED,
     asks_for_alternatives,
     asks_for_logprobs,
+    choices_with_logprobs,
     example_of,
     is_number,
-    scored,
 )
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
 from conformance.judge.token_text import is_plain
@@ -36,12 +36,12 @@ TWO = {"logprobs": 2}
 GREEDY = {"logprobs": 2, "temperature": 0}
 
 
-def shaped(request: RequestView, context: CheckContext) -> bool:
+def alters_distribution(request: RequestView, context: CheckContext) -> bool:
     """Whether the request bends the distribution, so that its values and the choice may disagree."""
     return bends(context.contract, request, *Bends)
 
 
-def maps(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def alternatives_by_position(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The positions that list alternatives, each with them."""
     for place, top in enumerate(lists.get("top_logprobs", [])):
         if isinstance(top, Mapping) and top:
@@ -70,13 +70,13 @@ def logprobs_are_finite(x: Exchange, context: CheckContext) -> Findings:
     Fix: clamp minus infinity to a large negative number, and take values from a log-softmax.
     """
     request = context.request(x)
-    for found, lists in scored(x):
+    for found, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
         first_may_be_null = request.echo and bool(request.prompts)
         named = [(f"token_logprobs[{place}]", value) for place, value in enumerate(values)]
         if named and named[0][1] is None and first_may_be_null:
             named = named[1:]
-        for place, top in maps(lists):
+        for place, top in alternatives_by_position(lists):
             named += [(f"top_logprobs[{place}][{show(token, 24)}]", value) for token, value in top.items()]
         wrong = next(((name, value) for name, value in named if not _is_logprob(value)), None)
         if wrong:
@@ -117,7 +117,7 @@ def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
     number = request.logprobs
     if not number or number < 0:
         return
-    for found, lists in scored(x):
+    for found, lists in choices_with_logprobs(x):
         if not lists.get("tokens") or "top_logprobs" not in lists:
             continue
         tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not request.echo]
@@ -129,13 +129,13 @@ def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
             yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
             continue
         bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, context))
-        if bare and not shaped(request, context):
+        if bare and not alters_distribution(request, context):
             told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
         # Equal spellings fall together in a map, so now and then there may be fewer; as a rule there may not.
         short = [size for top, size in zip(tops, sizes, strict=True) if _short(top, number)]
-        if not shaped(request, context) and (not sizes or len(short) * 2 > len(sizes)):
+        if not alters_distribution(request, context) and (not sizes or len(short) * 2 > len(sizes)):
             told = f"{len(short)} of {len(sizes)} positions list fewer, as {short[0]}" if short else "none is listed"
             yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
             continue
@@ -193,9 +193,9 @@ def sampled_token_is_listed(x: Exchange, context: CheckContext) -> Findings:
     """
     if context.request(x).logprobs is None:
         return
-    for found, lists in scored(x):
+    for found, lists in choices_with_logprobs(x):
         tokens = lists.get("tokens", [])
-        listed = [(place, tokens[place], top) for place, top in maps(lists) if place < len(tokens)]
+        listed = [(place, tokens[place], top) for place, top in alternatives_by_position(lists) if place < len(tokens)]
         known = [(place, token, top) for place, token, top in listed if _known(token)]
         # The first token of a text may be shown without the space that it begins with.
         absent = [(token, top) for place, token, top in known if token not in top and (place or f" {token}" not in top)]
@@ -234,14 +234,14 @@ def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
     """
     request = context.request(x)
     temperature = request.number("temperature", 1)
-    greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not shaped(request, context)
+    greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not alters_distribution(request, context)
     # Above 0 some chance is left, and the values may be those after temperature.
     tie = (NEGLIGIBLE_GAP if temperature else NEAR_TIE) if greedy else None
-    for found, lists in scored(x):
+    for found, lists in choices_with_logprobs(x):
         tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
         seen = 0
         faults: list[str] = []
-        for place, top in maps(lists):
+        for place, top in alternatives_by_position(lists):
             if not all(map(_is_logprob, top.values())):
                 continue  # logprobs_are_finite speaks of that
             seen += 1

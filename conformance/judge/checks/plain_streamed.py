@@ -31,7 +31,7 @@ ROLES = ("plain", "stream")
 COLD = {"temperature": 0}
 
 
-def twin(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> Group:
+def pair(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> Group:
     """A plain body and chunks of a stream as twins, each so many times."""
     plainly, streamed = plain(one, COLD), stream(*chunks, request=COLD)
     return Group("twin", "example", {"plain": (plainly,) * times, "stream": (streamed,) * times})
@@ -41,8 +41,8 @@ def twin(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> 
     "relations",
     Scope.GROUP,
     group="twin",
-    good=lambda: example(twin(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
-    bad=lambda: example(twin(completion(choice(), choice(index=1)), completion(choice()))),
+    good=lambda: example(pair(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
+    bad=lambda: example(pair(completion(choice(), choice(index=1)), completion(choice()))),
 )
 def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     """A stream has the same choices as the plain reply.
@@ -60,10 +60,10 @@ def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     "relations",
     Scope.GROUP,
     group="twin",
-    good=lambda: example(twin(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
+    good=lambda: example(pair(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
     bad=lambda: (
-        example(twin(completion(choice()), completion(choice(" 6, 7")), times=ENOUGH))
-        + example(twin(completion(choice()), completion(choice(""))))
+        example(pair(completion(choice()), completion(choice(" 6, 7")), times=ENOUGH))
+        + example(pair(completion(choice()), completion(choice(""))))
     ),
 )
 def twin_text_agrees(group: Group, context: CheckContext) -> Findings:
@@ -111,8 +111,8 @@ def _lost(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
     "relations",
     Scope.GROUP,
     group="twin",
-    good=lambda: example(twin(completion(choice()), completion(choice()))),
-    bad=lambda: example(twin(completion(choice()), completion(choice(finish="stop")), times=ENOUGH)),
+    good=lambda: example(pair(completion(choice()), completion(choice()))),
+    bad=lambda: example(pair(completion(choice()), completion(choice(finish="stop")), times=ENOUGH)),
 )
 def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     """A choice finishes for the same reason, plain or streamed.
@@ -131,10 +131,10 @@ def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     expected_when=lambda request, context: (
         request.stream and (request.include_usage or "stream_options" not in context.contract.parameters)
     ),
-    good=lambda: example(twin(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage()))),
+    good=lambda: example(pair(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage()))),
     bad=lambda: (
-        example(twin(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage(5, 4))))
-        + example(twin(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), times=ENOUGH))
+        example(pair(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage(5, 4))))
+        + example(pair(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), times=ENOUGH))
     ),
 )
 def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:

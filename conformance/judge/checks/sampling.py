@@ -9,7 +9,7 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, sh
 from conformance.judge.checks.effects import tells
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.checks.logprobs_text import prompt_of
-from conformance.judge.checks.stop import generated
+from conformance.judge.checks.stop import generated_text
 from conformance.judge.comparison import constant, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
@@ -70,7 +70,7 @@ def sampling_varies(group: Group, context: CheckContext) -> Findings:
 def _drawn(x: Exchange, context: CheckContext) -> Mapping[int, str]:
     """The text of each choice behind its echoed prompt, as far as chance had a part in it."""
     request = context.request(x)
-    found = {index: (generated(request, one), one.finish_reason) for index, one in x.choices.items()}
+    found = {index: (generated_text(request, one), one.finish_reason) for index, one in x.choices.items()}
     return {
         index: text
         for index, (text, reason) in found.items()

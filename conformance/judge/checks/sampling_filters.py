@@ -8,8 +8,8 @@ from typing import Any
 
 from conformance.contract.parameters import bends
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.logprobs import is_number, scored
-from conformance.judge.checks.logprobs_values import maps
+from conformance.judge.checks.logprobs import choices_with_logprobs, is_number
+from conformance.judge.checks.logprobs_values import alternatives_by_position
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
 from conformance.judge.tolerances import LOGPROB_NOISE
 from conformance.model import Satisfied, Violation
@@ -55,9 +55,13 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
         return
     name = context.get("parameter", "")
     floor = context.contract.by_role(Role.PROBABILITY_FLOOR)
-    for found, lists in scored(x):
+    for found, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
-        places = [(place, top) for place, top in maps(lists) if place < len(values) and is_number(values[place])]
+        places = [
+            (place, top)
+            for place, top in alternatives_by_position(lists)
+            if place < len(values) and is_number(values[place])
+        ]
         seen = 0
         for place, top in places:
             if not all(is_number(value) and value <= 0 for value in top.values()):

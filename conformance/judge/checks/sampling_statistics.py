@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number
-from conformance.judge.checks.logprobs_values import maps
+from conformance.judge.checks.logprobs_values import alternatives_by_position
 from conformance.judge.comparison import ENOUGH, commonest, excuse, members, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
 from conformance.judge.tolerances import LOGPROB_NOISE, NEAR_ZERO_TEMPERATURE, RISK
@@ -124,7 +124,7 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
         yield Violation(f"{told} (chance {wrong:.0e}); {expected}", case=_most_varied(arms[0]).case.id)
         return
     firm = _all(arms[0], apart=False)  # what one computation shares may differ in the next, at the narrow end too
-    few = at_most(commonest(firm)[1], len(firm), AT_WORK)
+    few = at_most(commonest(firm)[1], len(firm), AT_WORK) if firm else 1.0
     if few <= RISK and all(narrowed(context.request(x), context.contract) for x in arms[0]):
         told = f"only {commonest(firm)[1]} of {len(firm)} texts agree at the narrow end"
         expected = "expected one text"
@@ -245,7 +245,7 @@ def _near(one: Any, other: Any) -> bool:
 def _overtaken(lists: Mapping[str, list[Any]], prompt: str, *, again: bool) -> bool:
     """Whether a token came again although one that had not come yet was nearly as likely; or the other way round."""
     tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
-    for place, top in maps(lists):
+    for place, top in alternatives_by_position(lists):
         if place >= min(len(tokens), len(values)) or (tokens[place] in tokens[:place]) is not again:
             continue
         others = {token: value for token, value in top.items() if token != tokens[place] and is_number(value)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.logprobs import judged, strings
+from conformance.judge.checks.logprobs import token_strings, unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
 from conformance.judge.token_text import echoed, ends_inside_a_token
@@ -14,12 +14,12 @@ from conformance.model.request_view import RequestView
 STOP = {"stop": ["DE", "HI"], "prompt": "ABC"}
 
 
-def owes_absence(request: RequestView, context: CheckContext) -> bool:
+def text_without_stop_is_required(request: RequestView, context: CheckContext) -> bool:
     """Due where stop sequences are asked for and a text without them keeps the promise."""
     return bool(request.stops) and context.get("text") != "included" and request.max_tokens != 0
 
 
-def generated(request: RequestView, found: Choice) -> str | None:
+def generated_text(request: RequestView, found: Choice) -> str | None:
     """The text without its echoed prompt; None where the two cannot be told apart."""
     if not request.echo:
         return found.text
@@ -33,7 +33,7 @@ def _rest_of_token(found: Choice, rest: str) -> Finding | None:
 
     Listed tokens tell. Without them a piece of a word is the rest of a token, and a whole word may be.
     """
-    tokens = [token for token in strings(found.logprobs or {}) or () if token]
+    tokens = [token for token in token_strings(found.logprobs or {}) or () if token]
     if tokens and "".join(tokens) == found.text:
         return Satisfied(found.at) if len(rest) < len(tokens[-1]) else None
     if ends_inside_a_token(rest):
@@ -51,7 +51,7 @@ def _in_one_token(*tokens: str) -> Exchange:
 @check(
     "stop",
     Scope.SUCCESS,
-    expected_when=owes_absence,
+    expected_when=text_without_stop_is_required,
     good=lambda: (
         example(plain(completion(choice(" ", finish="stop")), STOP), text="excluded")
         + example(plain(completion(choice(" DE", finish="stop")), STOP), text="included")
@@ -76,8 +76,8 @@ def stop_text_is_as_promised(x: Exchange, context: CheckContext) -> Findings:
     request, rule = context.request(x), context.get("text", "either")
     if not request.stops:
         return
-    for found in judged(x):
-        text = generated(request, found)
+    for found in unfiltered_choices(x):
+        text = generated_text(request, found)
         if not text:
             continue
         ends = [(text.find(stop) + len(stop), stop) for stop in request.stops if stop in text]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.checks.stop import generated
+from conformance.judge.checks.stop import generated_text
 from conformance.judge.comparison import blame, constant, excuse, members, unchanged, weigh
 from conformance.judge.fixtures import choice, completion, example, plain
 from conformance.judge.near_ties import near_tie
@@ -65,8 +65,8 @@ def cuts(group: Group, context: CheckContext) -> Iterator[Cut | Inconclusive]:
         request = context.request(x)
         for index, found in x.choices.items():
             model = models[0].choices.get(index)
-            whole = generated(context.request(models[0]), model) if model else None
-            text = generated(request, found)
+            whole = generated_text(context.request(models[0]), model) if model else None
+            text = generated_text(request, found)
             if model is None or whole is None or text is None:
                 continue
             matches = tuple(_first(whole, request.stops))
@@ -146,7 +146,7 @@ def _doubted(group: Group, context: CheckContext, cut: Cut, match: Match) -> Fin
         return Inconclusive("the target is not deterministic: the text differs between replies to one request")
     expected = cut.whole[: match.start]
     kept = {cut.whole[:place] for place in range(match.start, match.end + 1)}
-    texts = [generated(context.request(x), x.choices[index]) or "" for x in replies]
+    texts = [generated_text(context.request(x), x.choices[index]) or "" for x in replies]
     texts = [expected if text in kept else text for text in texts]
     finding = weigh([expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case)
     if isinstance(finding, Satisfied):

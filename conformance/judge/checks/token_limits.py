@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.acceptance import error_text
-from conformance.judge.checks.logprobs import judged
+from conformance.judge.checks.logprobs import unfiltered_choices
 from conformance.judge.comparison import blame, comparable, counted, excuse, members
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream, usage
 from conformance.judge.tolerances import SMALL_MAX_TOKENS
@@ -87,7 +87,7 @@ def length_comes_with_text(x: Exchange, context: CheckContext) -> Findings:
         or request.get(context.contract.by_role(Role.IGNORES_END))
     ):
         return
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         if found.finish_reason == context.length:
             yield expect(
                 bool(found.text), f"the text is '' though `{context.length}` ended it at {limit}", "text", found.at
@@ -111,7 +111,7 @@ def max_tokens_zero(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if request.max_tokens != 0 or request.echo:
         return
-    for found in judged(x):
+    for found in unfiltered_choices(x):
         yield expect(not found.text, f"the text is {show(found.text)}", "'', as max_tokens is 0", found.at)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.plain_streamed import ROLES, twin
+from conformance.judge.checks.plain_streamed import ROLES, pair
 from conformance.judge.comparison import contrast, excuse, members
 from conformance.judge.fixtures import choice, completion, example, plain, stream
 from conformance.judge.token_text import REPLACEMENT, covers, is_text
@@ -78,4 +78,4 @@ def text_has_no_lone_surrogates(x: Exchange, context: CheckContext) -> Findings:
 
 
 def _planted(*texts: str) -> Group:
-    return twin(completion(choice(PLANT)), *(completion(choice(text)) for text in texts))
+    return pair(completion(choice(PLANT)), *(completion(choice(text)) for text in texts))

@@ -22,24 +22,24 @@ def asks_for_usage(request: RequestView, context: CheckContext) -> bool:
     return request.include_usage
 
 
-def owes_usage(request: RequestView, context: CheckContext) -> bool:
+def stream_usage_is_required(request: RequestView, context: CheckContext) -> bool:
     """Due on streams that ask for usage, and on all where the requirement says `unasked: true`."""
     return request.include_usage or (request.stream and context.get("unasked") is True)
 
 
-def _asks_for_none(request: RequestView, context: CheckContext) -> bool:
+def _does_not_ask_for_usage(request: RequestView, context: CheckContext) -> bool:
     return request.stream and not request.include_usage
 
 
-def _reported(x: Exchange, context: CheckContext) -> bool:
+def _has_required_usage(x: Exchange, context: CheckContext) -> bool:
     """Whether this stream owed usage and has it: where it must stand is judged then."""
-    return x.streamed and bool(x.reports) and owes_usage(context.request(x), context)
+    return x.streamed and bool(x.reports) and stream_usage_is_required(context.request(x), context)
 
 
 @check(
     "usage",
     Scope.STREAM,
-    expected_when=owes_usage,
+    expected_when=stream_usage_is_required,
     good=lambda: example(stream(TEXT, LAST, REPORT, request=ASKED)),
     bad=lambda: (
         *example(stream(TEXT, LAST, request=ASKED)),
@@ -53,7 +53,7 @@ def usage_chunk_is_sent(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: honour `stream_options.include_usage` on this route as on chat, and send the totals before `[DONE]`.
     """
-    if not x.streamed or not owes_usage(context.request(x), context) or x.error is not MISSING:
+    if not x.streamed or not stream_usage_is_required(context.request(x), context) or x.error is not MISSING:
         return
     if x.reports:
         yield Satisfied(x.reports[-1].at)
@@ -90,7 +90,7 @@ def usage_chunk_has_no_choices(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "usage",
     Scope.STREAM,
-    expected_when=owes_usage,
+    expected_when=stream_usage_is_required,
     good=lambda: example(stream(LAST, REPORT, request=ASKED)),
     bad=lambda: example(stream(REPORT, TEXT, LAST, request=ASKED)),
 )
@@ -101,7 +101,7 @@ def usage_chunk_is_last(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: send usage when all choices are finished.
     """
-    if not _reported(x, context):
+    if not _has_required_usage(x, context):
         return
     last, end = x.reports[-1], x.documents[-1]
     if last.number == end.number:
@@ -114,7 +114,7 @@ def usage_chunk_is_last(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "usage",
     Scope.STREAM,
-    expected_when=owes_usage,
+    expected_when=stream_usage_is_required,
     good=lambda: example(stream(LAST, REPORT, request=ASKED)),
     bad=lambda: example(stream(completion(choice(finish=None), usage=usage()), LAST, REPORT, request=ASKED)),
 )
@@ -165,7 +165,7 @@ def other_chunks_carry_null_usage(x: Exchange, context: CheckContext) -> Finding
 @check(
     "usage",
     Scope.STREAM,
-    expected_when=owes_usage,
+    expected_when=stream_usage_is_required,
     good=lambda: example(stream(TEXT, completion(choice(), usage=usage())), unasked=True),
     bad=lambda: example(stream(completion(choice(), usage=usage()), TEXT), unasked=True),
 )
@@ -176,7 +176,12 @@ def usage_is_in_last_chunk(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: put `usage` into the chunk that is sent last, be it the finishing one or one of its own.
     """
-    if not x.streamed or not x.documents or not owes_usage(context.request(x), context) or x.error is not MISSING:
+    if (
+        not x.streamed
+        or not x.documents
+        or not stream_usage_is_required(context.request(x), context)
+        or x.error is not MISSING
+    ):
         return
     last = x.documents[-1]
     yield expect(isinstance(last.usage, Mapping), f"usage is {show(last.usage, 80)}", "the totals", last.at)
@@ -196,7 +201,7 @@ def unasked_usage_takes_no_chunk(x: Exchange, context: CheckContext) -> Findings
 
     Fix: send the chunk with empty choices only where `include_usage` is true.
     """
-    if not x.streamed or not x.documents or owes_usage(context.request(x), context):
+    if not x.streamed or not x.documents or stream_usage_is_required(context.request(x), context):
         return
     alone = next((one for one in x.reports if not one.choices), None)
     if alone is None:
@@ -208,7 +213,7 @@ def unasked_usage_takes_no_chunk(x: Exchange, context: CheckContext) -> Findings
 @check(
     "usage",
     Scope.STREAM,
-    expected_when=_asks_for_none,
+    expected_when=_does_not_ask_for_usage,
     good=lambda: example(stream(completion(choice()))),
     bad=lambda: example(stream(completion(choice(), usage=usage()))),
 )

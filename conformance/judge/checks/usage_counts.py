@@ -9,7 +9,6 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, ex
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
-from conformance.model.json_text import MISSING
 from conformance.model.request_view import RequestView
 
 COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -17,20 +16,21 @@ WORDS_IN_A_TOKEN: Final = 16  # no tokenizer joins that many words
 LONGEST: Final = 8_000  # a longer prompt may have been truncated as documented
 
 
-def whole(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
     """The value as a count, 1.0 included; None where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         return None
     return int(value)
 
 
-def counted(report: Any, name: str) -> int | None:
+def token_count(report: Any, name: str) -> int | None:
     """A count of a usage object. `completion_tokens` may be left out where it is 0: its documented default."""
-    value = report.get(name, MISSING) if isinstance(report, Mapping) else MISSING
-    return 0 if value is MISSING and name == "completion_tokens" and isinstance(report, Mapping) else whole(value)
+    if not isinstance(report, Mapping):
+        return None
+    return 0 if name == "completion_tokens" and name not in report else whole_number(report.get(name))
 
 
-def usage_is_owed(request: RequestView, context: CheckContext) -> bool:
+def usage_is_required(request: RequestView, context: CheckContext) -> bool:
     """Due where the contract has every such reply carry usage; an optional member cannot be provoked."""
     if request.stream:
         return request.include_usage or context.contract.semantics.usage_unasked
@@ -38,10 +38,10 @@ def usage_is_owed(request: RequestView, context: CheckContext) -> bool:
     return isinstance(required, (list, tuple)) and "usage" in required
 
 
-def prompts_are_ids(request: RequestView, context: CheckContext) -> bool:
+def usage_is_required_for_ids(request: RequestView, context: CheckContext) -> bool:
     """Due where usage is, on prompts of token ids."""
     return (
-        usage_is_owed(request, context)
+        usage_is_required(request, context)
         and bool(request.prompts)
         and all(isinstance(one, tuple) for one in request.prompts)
     )
@@ -50,7 +50,7 @@ def prompts_are_ids(request: RequestView, context: CheckContext) -> bool:
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=usage_is_owed,
+    expected_when=usage_is_required,
     good=lambda: example(plain(completion(choice(), usage=usage(4, 4)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 4, total=9)))),
 )
@@ -62,7 +62,7 @@ def usage_adds_up(x: Exchange, context: CheckContext) -> Findings:
     Fix: compute `total_tokens` from the other two at the moment they are reported.
     """
     for document in x.reports:
-        prompt, generated, total = (counted(document.usage, name) for name in COUNTS)
+        prompt, generated, total = (token_count(document.usage, name) for name in COUNTS)
         if prompt is None or generated is None or total is None:
             continue
         yield expect(
@@ -73,7 +73,7 @@ def usage_adds_up(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=usage_is_owed,
+    expected_when=usage_is_required,
     good=lambda: example(plain(completion(choice(""), usage={"prompt_tokens": 4, "total_tokens": 4}))),
     bad=lambda: example(stream(completion(choice()), completion(usage={"prompt_tokens": 4, "completion_tokens": 4}))),
 )
@@ -94,7 +94,7 @@ def usage_has_three_counts(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=usage_is_owed,
+    expected_when=usage_is_required,
     good=lambda: example(plain(completion(choice(), usage=usage(4.0, 4.0)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, -1)))),
 )
@@ -107,7 +107,7 @@ def usage_counts_are_whole(x: Exchange, context: CheckContext) -> Findings:
     """
     for document in x.reports:
         told = {name: document.usage[name] for name in COUNTS if document.usage.get(name) is not None}
-        wrong = {name: value for name, value in told.items() if (number := whole(value)) is None or number < 0}
+        wrong = {name: value for name, value in told.items() if (number := whole_number(value)) is None or number < 0}
         if told:
             yield expect(not wrong, f"usage has {show(wrong)}", "whole numbers from 0 up", f"{document.at} /usage")
 
@@ -115,7 +115,7 @@ def usage_counts_are_whole(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=lambda request, context: usage_is_owed(request, context) and request.max_tokens is not None,
+    expected_when=lambda request, context: usage_is_required(request, context) and request.max_tokens is not None,
     good=lambda: example(plain(completion(choice(), choice(index=1), usage=usage(4, 8)), {"n": 2, "max_tokens": 4})),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 9)), {"max_tokens": 4})),
 )
@@ -127,7 +127,7 @@ def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findin
     Fix: count each generated token once, and stop each candidate at `max_tokens`.
     """
     request = context.request(x)
-    generated = counted(x.usage, "completion_tokens")
+    generated = token_count(x.usage, "completion_tokens")
     if generated is None or request.max_tokens is None or request.max_tokens < 1:
         return
     most = request.max_tokens * request.best_of * max(len(request.prompts), 1)
@@ -141,7 +141,7 @@ def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findin
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=usage_is_owed,
+    expected_when=usage_is_required,
     good=lambda: example(plain(completion(choice(), usage=usage(4, 4)))),
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 0)))),
 )
@@ -154,7 +154,7 @@ def completion_tokens_are_counted(x: Exchange, context: CheckContext) -> Finding
     """
     if context.request(x).echo:  # the text may be the prompt alone
         return
-    generated, least = counted(x.usage, "completion_tokens"), sum(bool(one.text) for one in x.choices.values())
+    generated, least = token_count(x.usage, "completion_tokens"), sum(bool(one.text) for one in x.choices.values())
     if generated is not None and least:
         seen = f"completion_tokens is {generated} for {least} choices with text"
         yield expect(generated >= least, seen, f"{least} or more", f"{x.reports[-1].at} /usage")
@@ -163,7 +163,7 @@ def completion_tokens_are_counted(x: Exchange, context: CheckContext) -> Finding
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=lambda request, context: usage_is_owed(request, context) and any(request.prompts),
+    expected_when=lambda request, context: usage_is_required(request, context) and any(request.prompts),
     good=lambda: example(plain(completion(choice(), choice(index=1), usage=usage(5)), {"prompt": ["a", "b c d"]})),
     bad=lambda: (
         *example(plain(completion(choice(), usage=usage(0)))),
@@ -178,7 +178,7 @@ def prompt_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
     Fix: report the number of tokens that the tokenizer made of all prompts together.
     """
     prompts = context.request(x).prompts
-    told = counted(x.usage, "prompt_tokens")
+    told = token_count(x.usage, "prompt_tokens")
     if told is None or not any(prompts):
         return
     least = 0
@@ -191,7 +191,7 @@ def prompt_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "usage",
     Scope.SUCCESS,
-    expected_when=prompts_are_ids,
+    expected_when=usage_is_required_for_ids,
     good=lambda: example(plain(completion(choice(), usage=usage(4)), {"prompt": [5, 6, 7]})),
     bad=lambda: example(plain(completion(choice(), usage=usage(9)), {"prompt": [5, 6, 7]})),
 )
@@ -203,7 +203,7 @@ def prompt_tokens_match_ids(x: Exchange, context: CheckContext) -> Findings:
     Fix: count the ids as given; do not decode and tokenize them again.
     """
     prompts = context.request(x).prompts
-    told = counted(x.usage, "prompt_tokens")
+    told = token_count(x.usage, "prompt_tokens")
     if told is None or not prompts or not all(isinstance(prompt, tuple) for prompt in prompts):
         return
     ids = sum(map(len, prompts))
@@ -216,7 +216,7 @@ def _details(report: Mapping[str, Any], member: str) -> dict[str, int]:
     found = report.get(member)
     if not isinstance(found, Mapping):
         return {}
-    numbers = {name: whole(value) for name, value in found.items() if name.endswith("_tokens")}
+    numbers = {name: whole_number(value) for name, value in found.items() if name.endswith("_tokens")}
     return {name: number for name, number in numbers.items() if number is not None}
 
 
@@ -239,7 +239,7 @@ def cached_tokens_within_prompt(x: Exchange, context: CheckContext) -> Findings:
     """
     for document in x.reports:
         cached = _details(document.usage, "prompt_tokens_details").get("cached_tokens")
-        prompt = counted(document.usage, "prompt_tokens")
+        prompt = token_count(document.usage, "prompt_tokens")
         if cached is not None and prompt is not None:
             seen = f"cached_tokens is {cached} of {prompt} prompt tokens"
             yield expect(0 <= cached <= prompt, seen, f"0 to {prompt}", f"{document.at} /usage")
@@ -265,7 +265,7 @@ def details_within_totals(x: Exchange, context: CheckContext) -> Findings:
     """
     for document in x.reports:
         for member, name in (("prompt_tokens_details", COUNTS[0]), ("completion_tokens_details", COUNTS[1])):
-            total = counted(document.usage, name)
+            total = token_count(document.usage, name)
             parts = _details(document.usage, member)
             parts.pop("cached_tokens", None)  # has a check of its own
             if total is None or not parts:
