@@ -67,7 +67,7 @@ def test_a_failure_shows_the_block_and_no_traceback(suite):
     result = suite(fake_runs.failing())
     result.stdout.fnmatch_lines(
         [
-            "FAILED example usage.chunk.empty-choices (MUST)",
+            "FAIL example usage.chunk.empty-choices (MUST)",
             "  observed  scenario/3f9a1c, event 6 /choices: choices is *",
         ]
     )

@@ -104,7 +104,7 @@ def test_search_looks_into_messages_and_says_when_nothing_fits(visit, pages):
     assert shown(tab) == ["usage.chunk.empty-choices"]
     tab.locator("#q").fill("no such thing")
     assert shown(tab) == []
-    assert tab.get_by_text("No requirement fits these filters.").is_visible()
+    assert tab.get_by_text("No requirement matches these filters.").is_visible()
 
 
 def test_an_area_narrows_the_table(visit, pages):

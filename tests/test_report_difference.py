@@ -148,9 +148,9 @@ def test_what_makes_two_runs_less_comparable_is_said():
     before = made(verdict(PASS), started_at=1_770_000_000.0)
     after = {**made(verdict(PASS), incomplete=("the budget ended",)), "contract_sha256": "9" * 64, "profile": "full"}
     notes = compare(before, after).notes
-    assert "the contract was changed" in notes
+    assert "the contract changed" in notes
     assert "different profiles (gate, then full)" in notes
-    assert "the later run is incomplete: the budget ended" in notes
+    assert "the second run is incomplete: the budget ended" in notes
     assert "the second run is the older one" in notes
     assert compare(before, before).notes == ()
 
@@ -162,11 +162,11 @@ def both():
 
 
 def test_the_headline_counts_each_kind():
-    assert headline(both()) == "1 new failure: 1 newly broken, 1 fixed, 1 flaky, 1 as before"
-    assert headline(difference_of(PASS, PASS)) == "No new failure: all 1 as before"
+    assert headline(both()) == "1 new failure: 1 newly broken, 1 fixed, 1 flaky, 1 unchanged"
+    assert headline(difference_of(PASS, PASS)) == "No new failure: 1 unchanged"
     should = difference_of(PASS, WARN, Level.SHOULD)
-    assert headline(should) == "No new failure of a MUST: 1 newly broken, 0 as before"
-    assert headline(should, strict=True) == "1 new failure: 1 newly broken, 0 as before"
+    assert headline(should) == "No new failure that gates: 1 newly broken, 0 unchanged"
+    assert headline(should, strict=True) == "1 new failure: 1 newly broken, 0 unchanged"
 
 
 def test_a_terminal_shows_what_broke_with_its_evidence():
@@ -301,4 +301,4 @@ def test_a_waiver_that_no_longer_fits_is_told_though_no_promise_is_newly_broken(
 
 def test_several_differences_in_one_file_bear_the_names_of_their_targets():
     found = compare(made(verdict(PASS)), made(verdict(PASS)))
-    assert as_markdown(found).startswith("## example: no new failure: all 1 as before\n")
+    assert as_markdown(found).startswith("## example: no new failure: 1 unchanged\n")

@@ -75,7 +75,7 @@ def test_the_page_tells_what_each_run_broke_and_fixed(nights):
     assert "newly broken: usage.row-0" in text
     assert "fixed: usage.row-0" in text
     assert "newly broken: usage.row-2" in text
-    text = text[text.index("the newest first") :]
+    text = text[text.index("newest first") :]
     assert text.index("2025-10-12 08:53") < text.index("2025-10-11 08:53") < text.index("2025-10-10 08:53")
 
 
@@ -83,7 +83,7 @@ def test_an_incomplete_run_is_hollow_and_its_counts_are_lower_bounds(nights):
     page = page_of(nights)
     text = Tree(page).text
     assert "at least 0 MUST, 1 SHOULD" in text
-    assert "1 incomplete: hollow points, numbers with +, since more may be broken than was seen" in text
+    assert "1 incomplete: hollow points, and numbers with + because more may be broken" in text
     assert "the budget ended" in text
     assert ">1+</text>" in page
     assert page.count('<circle class="kept unsure"') == 1

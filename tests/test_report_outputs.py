@@ -105,8 +105,8 @@ def test_ctrf_is_stricter_where_the_run_was():
         test for test in ctrf.document(document(strict=True))["results"]["tests"] if test["rawStatus"] == "warn"
     )
     assert warned["status"] == "failed"
-    assert "FAILED" not in warned["trace"]
-    assert warned["trace"].startswith("WARNED example errors.envelope.members")
+    assert "FAIL" not in warned["trace"]
+    assert warned["trace"].startswith("WARN example errors.envelope.members")
     assert "curl" in warned["snippet"]
 
 
@@ -209,7 +209,7 @@ def test_the_summary_says_what_is_broken_and_how_far_it_can_be_trusted():
     for told in (
         "example: does not conform",
         "3 of 6 MUSTs verified",
-        "1 of 3 of these kept",
+        "1 of 3 of these passed",
         "usage.chunk.empty-choices (MUST)",
         "choices is [{'index': 0}] beside usage; expected []",
         "the budget ended before 4 planned requests",
@@ -293,8 +293,8 @@ def verdicts():
     yield fake_runs.run(fake_runs.verdict()), "1 of 1 MUST verified", "brightgreen"
     yield fake_runs.failing(), "2 MUSTs broken", "red"
     owed = fake_runs.verdict(Outcome.INCONCLUSIVE, reason="no", incomplete=True)
-    yield fake_runs.run(owed), "not settled, 0 of 1 MUST verified", "yellow"
-    yield fake_runs.run(fake_runs.verdict(Outcome.ERROR, reason="no")), "the suite failed", "purple"
+    yield fake_runs.run(owed), "incomplete, 0 of 1 MUST verified", "yellow"
+    yield fake_runs.run(fake_runs.verdict(Outcome.ERROR, reason="no")), "suite fault", "purple"
 
 
 @pytest.mark.parametrize(("run", "message", "colour"), list(verdicts()))
@@ -307,7 +307,7 @@ def test_the_badge_says_the_verdict_and_what_it_rests_on(run, message, colour):
 def test_a_strict_run_broken_by_a_should_says_so():
     row = fake_runs.requirement(level=Level.SHOULD)
     run = fake_runs.run(fake_runs.verdict(Outcome.WARN, row, violations=1, reason="x"))
-    assert badge.said(results.document(run, strict=True))[1] == "1 SHOULD broken"
+    assert badge.label_and_message(results.document(run, strict=True))[1] == "1 SHOULD broken"
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -326,7 +326,7 @@ def test_the_drawn_badge_is_svg_with_nothing_alive_in_it(name):
     }
     names = {name for one in root.iter() for name in one.keys()}  # noqa: SIM118 - an element is no dict
     assert not any(name.startswith("on") or "href" in name for name in names)
-    label, message = badge.said(document(name))
+    label, message = badge.label_and_message(document(name))
     assert [one.text for one in root.iter(f"{space}text")] == [label, message]
     assert root.find(f"{space}title").text == root.get("aria-label") == f"{label}: {message}"
     assert int(root.get("width")) < 500

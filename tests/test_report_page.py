@@ -9,6 +9,7 @@ import pytest
 
 from conformance.model import Outcome
 from conformance.report import index, page, results
+from conformance.report.verdict_words import MEANINGS
 
 VOID = {"br", "wbr", "input", "meta", "link", "img", "hr"}
 
@@ -138,7 +139,7 @@ def test_an_area_says_how_much_of_it_is_broken_or_kept():
     rows = results.document(fake_runs.failing())["requirements"]
     usage = page.summed([row for row in rows if row["area"] == "usage"])
     assert (usage["mood"], usage["said"], usage["shares"]) == ("bad", "1 broken", [("fail", 1), ("pass", 1)])
-    assert page.summed([row for row in rows if row["area"] == "errors"])["said"] == "1 not met"
+    assert page.summed([row for row in rows if row["area"] == "errors"])["said"] == "1 SHOULD broken"
     assert page.summed([row for row in rows if row["area"] == "echo"])["said"] == "not applicable"
 
 
@@ -213,15 +214,15 @@ def test_the_index_is_as_safe_as_the_report():
 
 
 def test_each_outcome_is_explained():
-    assert set(page.LEGEND) == {outcome.value for outcome in Outcome}
+    assert set(MEANINGS) == {outcome.value for outcome in Outcome}
 
 
 def test_a_broken_row_begins_with_what_was_observed_and_its_smallest_request():
     text = Tree(rendered()).text
     story = [
         "Observed choices is [{'index': 0}] beside usage",
-        "Smallest request that shows it shrink/5ma11e57",
-        "what came back",
+        "Smallest request that shows the failure shrink/5ma11e57",
+        "the response",
         "Evidence 1 of 2 occurrences",
     ]
     places = [text.index(part) for part in story]
@@ -243,3 +244,18 @@ def test_results_that_know_no_smallest_request_still_make_a_page():
     for row in found["requirements"]:
         del row["smallest"]
     assert "Smallest request" not in Tree(page.render(found)).text
+
+
+def test_the_mutation_score_is_a_note_and_says_for_which_build_it_was_measured():
+    document = results.document(fake_runs.failing())
+    for score, expected in (
+        ({"killed": 419, "of": 420}, "this profile finds 419; a measure of our own making."),
+        ({"killed": 1, "of": 1, "build": "abc1234def", "current": True}, "this profile finds 1; a measure"),
+        (
+            {"killed": 1, "of": 1, "build": "abc1234def", "current": False},
+            "this profile finds 1, measured on build abc1234, not on this one; a measure of our own making.",
+        ),
+    ):
+        html = page.render({**document, "mutation_score": score})
+        assert expected in Tree(html).text
+        assert '<li class="note"><span class="mark" aria-hidden="true">·</span> Of ' in html

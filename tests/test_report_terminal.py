@@ -15,7 +15,7 @@ def document(name="failing", **more):
 
 def test_a_failure_is_told_in_few_lines():
     assert next(terminal.blocks(document())).splitlines() == [
-        "FAILED example usage.chunk.empty-choices (MUST)",
+        "FAIL example usage.chunk.empty-choices (MUST)",
         "  promised  The chunk that reports usage has an empty choices list.",
         "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
         "  observed  scenario/3f9a1c, event 6 /choices: choices is [{'index': 0}] beside usage; expected []",
@@ -46,7 +46,7 @@ def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_
     found = document()
     found["target"] = {**found["target"], "name": "gateway", "model": "org/a b"}
     lines = next(terminal.blocks(found)).splitlines()
-    assert lines[0] == "FAILED gateway usage.chunk.empty-choices (MUST)"
+    assert lines[0] == "FAIL gateway usage.chunk.empty-choices (MUST)"
     (repeat,) = (line for line in lines if line.startswith("  repeat"))
     assert repeat.endswith("--base-url http://127.0.0.1:8080/v1 --model 'org/a b' --name gateway")
     found["target"]["base_url"] = "recorded"
@@ -55,7 +55,7 @@ def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_
 
 def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():
     heads = [block.splitlines()[0] for block in terminal.blocks(document())]
-    assert [head.split()[0] for head in heads] == ["FAILED", "FLAKY", "WARNED", "ERROR", "UNKNOWN", "NOT"]
+    assert [head.split()[0] for head in heads] == ["FAIL", "FLAKY", "WARN", "ERROR", "INCONCLUSIVE", "NOT"]
     assert not any("usage.total" in head or "echo.prefix" in head for head in heads)
 
 
@@ -114,7 +114,7 @@ def test_a_warning_is_a_failure_for_the_strict():
 
 def test_a_skip_says_why():
     _, cases = cases_of()
-    assert cases["echo.prefix"].find("skipped").get("message") == "not_applicable: no request that was sent asks for it"
+    assert cases["echo.prefix"].find("skipped").get("message") == "not applicable: no request that was sent asks for it"
 
 
 def test_junit_is_well_formed_whatever_a_target_says():

@@ -1,4 +1,4 @@
-"""A failure that is accepted shows and does not gate; an acceptance that no longer fits stops the run."""
+"""A waived failure is shown and does not gate; a waiver that is no longer valid fails the run."""
 
 import json
 import re
@@ -121,7 +121,7 @@ def test_a_waiver_of_what_passes_is_stale_and_fails_the_run():
     assert "is stale" in page.render(document)
     assert "is stale" in index.render({"example": document})
     assert '<failure message="the waiver of stream.id.one' in junit.render(document)
-    assert "Waivers to renew. 1 waiver no longer fits. No MUST was seen broken." in terminal.summary(document)
+    assert "Invalid waivers. 1 waiver is no longer valid. No MUST was seen broken." in terminal.summary(document)
 
 
 def test_a_glob_is_stale_only_when_everything_it_covers_passes():

@@ -1,4 +1,4 @@
-"""badge.json, as shields.io asks an endpoint for it, and badge.svg, drawn here and needing nobody."""
+"""badge.json in the format of a shields.io endpoint, and badge.svg, drawn here without any service."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-from conformance.report.tally import broken, plural
+from conformance.report.tally import broken, headline, plural
 from conformance.report.text import visible
+from conformance.report.verdict_words import INVALID_WAIVERS
 
 LABEL: Final = "conformance"
 MOST_LETTERS: Final = 40
-# what shields calls the colour, and one of ours on which white can be read
+# shields.io's name of the colour, and a colour of our own that has enough contrast with white
 COLOURS: Final = {
     "conformant": ("brightgreen", "#2c7a4b"),
     "broken": ("red", "#b3261e"),
@@ -22,47 +23,48 @@ COLOURS: Final = {
 _NARROW: Final = frozenset(" .,:;'|!()[]ijlrtfI/")
 
 
-def said(results: Mapping[str, Any]) -> tuple[str, str]:
-    """Label and message: what is broken, or else how much was verified."""
+def label_and_message(results: Mapping[str, Any]) -> tuple[str, str]:
+    """The two texts of the badge; the message says what is broken, or else how much was verified."""
     index, name = results["index"], visible(results["target"]["name"])
-    named = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
-    verified = f"{index['verified']} of {plural(index['of'], 'MUST')}"
-    return f"{named} {LABEL}", {
-        "conformant": f"{verified} verified",
+    short = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+    verified = f"{index['verified']} of {plural(index['of'], 'MUST')} verified"
+    word = headline(results)[0].lower()
+    return f"{short} {LABEL}", {
+        "conformant": verified,
         "broken": _broken(results),
-        "incomplete": f"not settled, {verified} verified",
-        "suite_fault": "the suite failed",
+        "incomplete": f"{word}, {verified}",
+        "suite_fault": word,
     }[results["verdict"]]
 
 
 def _broken(results: Mapping[str, Any]) -> str:
     rows = [row for row in results["requirements"] if broken(row) and not row.get("waiver")]
     if not rows:
-        return f"{plural(len(results.get('waiver_faults', ())), 'waiver')} to renew"
+        return INVALID_WAIVERS.lower()
     level = "MUST" if any(row["level"] == "MUST" for row in rows) else "SHOULD"
     return f"{plural(sum(row['level'] == level for row in rows), level)} broken"
 
 
 def endpoint(results: Mapping[str, Any]) -> str:
     """badge.json: schema version 1 of https://shields.io/badges/endpoint-badge."""
-    label, message = said(results)
-    told = {"schemaVersion": 1, "label": label, "message": message, "color": COLOURS[results["verdict"]][0]}
-    return json.dumps(told | ({"isError": True} if results["verdict"] == "suite_fault" else {})) + "\n"
+    label, message = label_and_message(results)
+    badge = {"schemaVersion": 1, "label": label, "message": message, "color": COLOURS[results["verdict"]][0]}
+    return json.dumps(badge | ({"isError": True} if results["verdict"] == "suite_fault" else {})) + "\n"
 
 
 def drawing(results: Mapping[str, Any]) -> str:
-    """badge.svg: two fields side by side, readable by machines and without a font of ours."""
-    return plaque(*said(results), COLOURS[results["verdict"]][1])
+    """badge.svg: two fields side by side, readable by screen readers and without a web font."""
+    return plaque(*label_and_message(results), COLOURS[results["verdict"]][1])
 
 
 def plaque(label: str, message: str, colour: str) -> str:
-    """Two fields with a text in each."""
+    """An SVG of two fields with a text in each."""
     left, right = _width(label), _width(message)
-    whole, title = left + right, escape(f"{label}: {message}")
+    width, title = left + right, escape(f"{label}: {message}")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="20" viewBox="0 0 {whole} 20"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" viewBox="0 0 {width} 20"'
         f' role="img" aria-label="{title}"><title>{title}</title>'
-        f'<clipPath id="r"><rect width="{whole}" height="20" rx="3"/></clipPath>'
+        f'<clipPath id="r"><rect width="{width}" height="20" rx="3"/></clipPath>'
         f'<g clip-path="url(#r)"><path fill="#40464f" d="M0 0h{left}v20H0z"/>'
         f'<path fill="{colour}" d="M{left} 0h{right}v20H{left}z"/></g>'
         f'<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
@@ -75,5 +77,5 @@ def _text(text: str, middle: float, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """About what Verdana needs at 11 pixels; `textLength` makes up for the rest."""
+    """The approximate width in Verdana at 11 pixels; `textLength` corrects the rest."""
     return 12 + round(sum(4.2 if char in _NARROW else 8.2 if char.isupper() else 7 for char in text))

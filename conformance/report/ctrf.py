@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from conformance.report.tally import Row, accepted, scored, shown_as, waived
+from conformance.report.tally import Row, scored, shown_as, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
+from conformance.report.verdict_words import word
 
 SPECIFICATION: Final = "0.1.0"
 STATUSES: Final = ("passed", "failed", "skipped", "pending", "other")
@@ -20,32 +21,32 @@ _STATUS: Final = {"failure": "failed", "error": "other", "warning": "passed", "s
 
 def render(results: Mapping[str, Any]) -> str:
     """The document as JSON, one test a line. The same results give the same document, ids included."""
-    whole = document(results)
-    tests = ",\n   ".join(json.dumps(test) for test in whole["results"]["tests"])
-    frame = json.dumps({**whole, "results": {**whole["results"], "tests": []}}, indent=1)
-    # quotes inside of strings are escaped, so this is the member and nothing else
+    report = document(results)
+    tests = ",\n   ".join(json.dumps(test) for test in report["results"]["tests"])
+    frame = json.dumps({**report, "results": {**report["results"], "tests": []}}, indent=1)
+    # quotes inside strings are escaped, so only the member itself matches
     return frame.replace('"tests": []', f'"tests": [\n   {tests}\n  ]', 1) + "\n"
 
 
 def document(results: Mapping[str, Any]) -> dict[str, Any]:
-    """What gates has failed, our own fault is `other`, what was planned and not sent is pending."""
+    """The report: what gates is `failed`, a fault of the suite `other`, what was planned and not sent `pending`."""
     began = datetime.fromisoformat(results["started_at"])
     ended = began + timedelta(seconds=results["duration_s"])
     tests = [_test(row, results) for row in results["requirements"]]
-    found = Counter(test["status"] for test in tests)
+    counts = Counter(test["status"] for test in tests)
     target = results["target"]
-    same = "/".join((target["name"], results["started_at"], results["plan_sha256"]))
+    identity = "/".join((target["name"], results["started_at"], results["plan_sha256"]))
     return {
         "reportFormat": "CTRF",
         "specVersion": SPECIFICATION,
-        "reportId": str(uuid5(NAMESPACE_URL, visible(same))),
+        "reportId": str(uuid5(NAMESPACE_URL, visible(identity))),
         "timestamp": ended.isoformat(timespec="milliseconds"),
         "generatedBy": "completions-conformance",
         "results": {
             "tool": {"name": "completions-conformance", "version": results["suite_version"]},
             "summary": {
                 "tests": len(tests),
-                **{status: found[status] for status in STATUSES},
+                **{status: counts[status] for status in STATUSES},
                 "flaky": sum(row["outcome"] == "flaky" for row in results["requirements"]),
                 "suites": len({row["area"] for row in results["requirements"]}),
                 "start": _milliseconds(began),
@@ -76,7 +77,7 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
         "name": row["id"],
         "status": "pending" if row["outcome"] == "not_run" else _STATUS[shown],
         "rawStatus": row["outcome"],
-        "duration": 0,  # a requirement is judged over many requests, none of them its own
+        "duration": 0,  # a requirement is judged on many requests, so it has no duration of its own
         "suite": [results["provider"], row["area"]],
         "tags": [row["level"], row["layer"]],
         "flaky": row["outcome"] == "flaky",
@@ -84,16 +85,16 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
     }
     if waived(row):
         test["tags"].append("waived")
-        test["extra"]["waiver"] = visible(accepted(row))
+        test["extra"]["waiver"] = visible(waiver_text(row))
     if not scored(row):
         test["tags"].append("not scored")
     if shown != "passed":
-        test["message"] = visible(row["reason"]) or row["outcome"]
+        test["message"] = visible(row["reason"]) or word(row["outcome"])
     if shown in {"failure", "error", "warning"}:
         test["trace"] = visible(block(row, results), lines=True)
-        shown_by = [one for one in (row.get("smallest"), *row["evidence"][:1]) if one and one["curl"]]
-        if shown_by:
-            test["snippet"] = visible(shown_by[0]["curl"], lines=True)
+        commands = [source["curl"] for source in (row.get("smallest"), *row["evidence"][:1]) if source]
+        if any(commands):
+            test["snippet"] = visible(next(filter(None, commands)), lines=True)
     return test
 
 

@@ -1,4 +1,4 @@
-"""Two runs → what changed between them. A promise that is new is not a regression; what was not seen is not mended."""
+"""Two runs → what changed between them. A new requirement is no regression; what was not verified is not fixed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ BROKEN, FIXED, CHANGED, FLAKY, UNSETTLED, NEW, GONE = (
 )  # fmt: skip
 MEANING: Final = {
     BROKEN: "broken now, and not seen broken before",
-    FIXED: "broken before, and kept each time now",
-    CHANGED: "broken both times, but what was observed is another thing",
-    FLAKY: "broken at some times and kept at others, in one of the runs",
-    UNSETTLED: "verified before, and now nothing showed it: neither mended nor broken",
-    NEW: "not judged before: no regression, whatever its outcome",
-    GONE: "not judged any more",
+    FIXED: "broken before, and no longer",
+    CHANGED: "broken in both runs, but with other evidence",
+    FLAKY: "flaky in one of the runs",
+    UNSETTLED: "verified before and not now: neither fixed nor broken",
+    NEW: "not judged before: no regression, whatever its verdict",
+    GONE: "no longer judged",
 }
-_SEEN: Final = frozenset({"pass", "fail", "warn", "flaky"})
+_VERIFIED: Final = frozenset({"pass", "fail", "warn", "flaky"})
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One requirement whose standing is another than before."""
+    """One requirement whose verdict or evidence changed."""
 
     kind: str
     id: str
@@ -40,12 +40,12 @@ class Change:
     @property
     def row(self) -> Row:
         """The newer of the two."""
-        found = self.after or self.before
-        assert found is not None  # noqa: S101 - a change has at least one side
-        return found
+        newer = self.after or self.before
+        assert newer is not None  # noqa: S101 - a change has at least one side
+        return newer
 
     def gates(self, *, strict: bool = False) -> bool:
-        """Whether this is a new failure that must stop somebody."""
+        """Whether this is a new failure that makes the comparison fail."""
         return self.kind == BROKEN and gates(self.row, strict=strict)
 
 
@@ -68,77 +68,76 @@ class Difference:
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-    """What is another thing in `after`, both being the content of a results.json."""
+    """What changed from `before` to `after`, both the content of a results.json."""
     old = {row["id"]: row for row in before["requirements"]}
     new = {row["id"]: row for row in after["requirements"]}
-    found = [change for id in old | new if (change := _change(id, old.get(id), new.get(id)))]  # noqa: A001
+    changes = [change for name in old | new if (change := _change(name, old.get(name), new.get(name)))]
     kinds = list(MEANING)
-    found.sort(key=lambda change: (kinds.index(change.kind), urgency(change.row), change.id))
-    notes = [
-        *_notes(before, after),
-        *(["the runs have no requirement in common"] if not old.keys() & new.keys() else []),
-    ]
-    return Difference(before, after, tuple(found), tuple(notes), len(old | new) - len(found))
+    changes.sort(key=lambda change: (kinds.index(change.kind), urgency(change.row), change.id))
+    notes = list(_notes(before, after))
+    if not old.keys() & new.keys():
+        notes.append("the runs have no requirement in common")
+    return Difference(before, after, tuple(changes), tuple(notes), len(old | new) - len(changes))
 
 
 def _change(id: str, before: Row | None, after: Row | None) -> Change | None:  # noqa: A002
     if before is None or after is None:
         return Change(NEW if before is None else GONE, id, before, after)
     now, then = fingerprints(after), fingerprints(before)
-    appeared = tuple(said for mark, said in now.items() if mark not in then)
-    vanished = tuple(said for mark, said in then.items() if mark not in now)
-    kind = _kind(before, after, moved=bool(appeared or vanished))
+    appeared = tuple(message for mark, message in now.items() if mark not in then)
+    vanished = tuple(message for mark, message in then.items() if mark not in now)
+    kind = _kind(before, after, other_evidence=bool(appeared or vanished))
     return Change(kind, id, before, after, appeared, vanished) if kind else None
 
 
-def _kind(before: Row, after: Row, *, moved: bool) -> str:
+def _kind(before: Row, after: Row, *, other_evidence: bool) -> str:
     if broken(after) and not broken(before):
         return BROKEN
-    if before["outcome"] in _SEEN and after["outcome"] not in _SEEN:
+    if before["outcome"] in _VERIFIED and after["outcome"] not in _VERIFIED:
         return UNSETTLED
     if "flaky" in {before["outcome"], after["outcome"]}:
         return FLAKY
     if broken(before) and not broken(after):
         return FIXED
-    return CHANGED if broken(after) and moved else ""
+    return CHANGED if broken(after) and other_evidence else ""
 
 
 def fingerprints(row: Row) -> dict[str, str]:
-    """What a broken row was seen to do: messages by what stays of them from run to run."""
+    """The evidence of a broken row: each message by the part of it that is the same in every run."""
     if not broken(row):
         return {}
-    said = [one["message"] for one in row["evidence"]] or [row["reason"]]
-    return {f"{row['id']}: {normalised(message)}": message for message in reversed(said)}
+    messages = [evidence["message"] for evidence in row["evidence"]] or [row["reason"]]
+    return {f"{row['id']}: {normalised(message)}": message for message in reversed(messages)}
 
 
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.\-\[\]]{0,23}")
-_MARK: Final = re.compile(r"\b(?=\w*\d)\w{8,}\b|-?\d[\d.,]*(?:[eE][+-]?\d+)?")
+_VARIABLE: Final = re.compile(r"\b(?=\w*\d)\w{8,}\b|-?\d[\d.,]*(?:[eE][+-]?\d+)?")
 
 
 def normalised(message: str) -> str:
-    """A message without what differs each time: texts, ids, numbers. Names of members and types stay."""
-    return " ".join(_MARK.sub("#", _QUOTED.sub(_quoted, visible(message))).split())
+    """A message without what differs from run to run: texts, ids, numbers. Names of members and types remain."""
+    return " ".join(_VARIABLE.sub("#", _QUOTED.sub(_quoted, visible(message))).split())
 
 
-def _quoted(found: re.Match[str]) -> str:
-    inside = found.group()[1:-1]
+def _quoted(match: re.Match[str]) -> str:
+    inside = match.group()[1:-1]
     return f"'{inside}'" if _NAME.fullmatch(inside) else "'…'"
 
 
 def _notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    for name, called in (
+    for name, note in (
         ("provider", "contracts of different providers"),
-        ("contract_sha256", "the contract was changed"),
+        ("contract_sha256", "the contract changed"),
         ("suite_version", "different versions of the suite"),
         ("profile", "different profiles"),
-        ("plan_sha256", "different requests were planned"),
+        ("plan_sha256", "different planned requests"),
     ):
         if before[name] != after[name]:
-            told = f" ({before[name]}, then {after[name]})" if not name.endswith("sha256") else ""
-            yield f"{called}{told}"
-    for which, results in (("the earlier", before), ("the later", after)):
-        yield from (f"{which} run is incomplete: {reason}" for reason in results["incomplete"])
+            values = f" ({before[name]}, then {after[name]})" if not name.endswith("sha256") else ""
+            yield f"{note}{values}"
+    for which, results in (("first", before), ("second", after)):
+        yield from (f"the {which} run is incomplete: {reason}" for reason in results["incomplete"])
     known = before.get("waiver_faults", ())
     yield from (fault for fault in after.get("waiver_faults", ()) if fault not in known)
     if before["started_at"] > after["started_at"]:

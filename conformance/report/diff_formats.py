@@ -14,6 +14,7 @@ from conformance.report.page import environment, shell
 from conformance.report.tally import Row, plural
 from conformance.report.terminal import block
 from conformance.report.text import visible
+from conformance.report.verdict_words import HEADLINES, word
 
 SCHEMA: Final = "conformance-diff/1"
 MOST_MARKDOWN: Final = 40
@@ -21,7 +22,7 @@ MOST_MARKDOWN: Final = 40
 
 def outcomes(change: Change) -> str:
     """`pass → fail`; one side where there is no other."""
-    sides = [row["outcome"].replace("_", " ") for row in (change.before, change.after) if row is not None]
+    sides = [word(row["outcome"]) for row in (change.before, change.after) if row is not None]
     return " → ".join(sides)
 
 
@@ -29,11 +30,11 @@ def headline(found: Difference, *, strict: bool = False) -> str:
     """The answer in one line."""
     gating = sum(change.gates(strict=strict) for change in found.changes)
     counts = [_counted(kind, len(found.of(kind))) for kind in MEANING if found.of(kind)]
-    told = f"{', '.join(counts)}, {found.unchanged} as before" if counts else f"all {found.unchanged} as before"
+    summary = f"{', '.join(counts)}, {found.unchanged} unchanged" if counts else f"{found.unchanged} unchanged"
     if gating:
-        return f"{plural(gating, 'new failure')}: {told}"
-    level = "a promise that is not waived" if strict else "a MUST"
-    return f"No new failure{f' of {level}' if found.of(BROKEN) else ''}: {told}"
+        return f"{plural(gating, 'new failure')}: {summary}"
+    scope = " that gates" if found.of(BROKEN) else ""
+    return f"No new failure{scope}: {summary}"
 
 
 def _counted(kind: str, number: int) -> str:
@@ -41,7 +42,7 @@ def _counted(kind: str, number: int) -> str:
 
 
 def terminal(found: Difference, *, strict: bool = False) -> str:
-    """Headline, what makes the runs less comparable, then each kind with its requirements."""
+    """The two runs, what makes them less comparable, each kind with its requirements, and the headline."""
     return "\n".join(_terminal(found, strict=strict)) + "\n"
 
 
@@ -56,19 +57,18 @@ def _terminal(found: Difference, *, strict: bool) -> Iterator[str]:
         for change in changes:
             yield f"  {change.id} ({change.row['level']}): {outcomes(change)}{_waived(change.row)}"
             if kind == BROKEN:
-                told = block(change.row, found.after).splitlines()[1:]
-                yield from (f"  {line}" for line in told)
+                yield from (f"  {line}" for line in block(change.row, found.after).splitlines()[1:])
             if kind == CHANGED:
-                yield from (f"    now     {visible(said)}" for said in change.appeared)
-                yield from (f"    before  {visible(said)}" for said in change.vanished)
+                yield from (f"    now     {visible(message)}" for message in change.appeared)
+                yield from (f"    before  {visible(message)}" for message in change.vanished)
     yield f"\n{headline(found, strict=strict)}"
 
 
 def named(results: Mapping[str, Any]) -> str:
-    """A run in a line: target, verdict, when, by which contract."""
+    """A run in one line: target, result, time, contract."""
     when = f"{results['started_at'][:16].replace('T', ' ')} UTC"
-    verdict = results["verdict"].replace("_", " ")
-    return f"{results['target']['name']}, {verdict}, {when}, {results['provider']} {results['contract_revision']}"
+    result = HEADLINES[results["verdict"]].lower()
+    return f"{results['target']['name']}, {result}, {when}, {results['provider']} {results['contract_revision']}"
 
 
 def _waived(row: Row) -> str:
@@ -81,8 +81,8 @@ def as_markdown(found: Difference, *, strict: bool = False) -> str:
 
 
 def _markdown(found: Difference, *, strict: bool) -> Iterator[str]:
-    said = headline(found, strict=strict)
-    yield f"## {markdown.plain(found.after['target']['name'])}: {said[0].lower()}{said[1:]}\n"
+    answer = headline(found, strict=strict)
+    yield f"## {markdown.plain(found.after['target']['name'])}: {answer[0].lower()}{answer[1:]}\n"
     yield f"- before: {markdown.plain(named(found.before))}"
     yield f"- after: {markdown.plain(named(found.after))}"
     yield from (f"- {markdown.plain(note)}" for note in found.notes)
@@ -91,7 +91,7 @@ def _markdown(found: Difference, *, strict: bool) -> Iterator[str]:
         if not changes:
             continue
         yield f"\n### {kind.capitalize()}: {len(changes)}\n\n{meaning.capitalize()}.\n"
-        yield from markdown.table(("Requirement", "Outcome", "Observed"), map(_markdown_row, changes[:MOST_MARKDOWN]))
+        yield from markdown.table(("Requirement", "Verdict", "Observed"), map(_markdown_row, changes[:MOST_MARKDOWN]))
         if len(changes) > MOST_MARKDOWN:
             yield f"\nand {len(changes) - MOST_MARKDOWN} more."
 
@@ -102,7 +102,7 @@ def _markdown_row(change: Change) -> tuple[str, str, str]:
 
 
 def observed(change: Change) -> str:
-    """What is seen now; where nothing is, the reason."""
+    """What was observed now, or else the reason of the verdict."""
     if change.appeared:
         return change.appeared[0]
     row = change.row
@@ -110,27 +110,27 @@ def observed(change: Change) -> str:
 
 
 def html(found: Difference, *, strict: bool = False) -> str:
-    """A page of its own, which asks nothing of the network."""
-    said = headline(found, strict=strict)
+    """A standalone page that loads nothing."""
+    answer = headline(found, strict=strict)
     body = (
         environment()
         .get_template("diff.jinja2")
         .render(
             found=found,
             verdict="broken" if found.exit_code(strict=strict) else "conformant",
-            said=said.split(": ", 1),
+            said=answer.split(": ", 1),
             sides=(("before", found.before), ("after", found.after)),
             kinds=[(kind, meaning, found.of(kind)) for kind, meaning in MEANING.items() if found.of(kind)],
-            outcomes=outcomes,
+            headlines=HEADLINES,
             observed=observed,
         )
     )
-    return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
+    return shell(f"Conformance: {answer}", Markup(body))  # noqa: S704 - rendered with escaping on
 
 
 def as_json(found: Difference, *, strict: bool = False) -> str:
     """The same for machines."""
-    told = {
+    document = {
         "schema": SCHEMA,
         "exit_code": int(found.exit_code(strict=strict)),
         "strict": strict,
@@ -153,11 +153,11 @@ def as_json(found: Difference, *, strict: bool = False) -> str:
             for change in found.changes
         ],
     }
-    return json.dumps(told, indent=1) + "\n"
+    return json.dumps(document, indent=1) + "\n"
 
 
 def _side(results: Mapping[str, Any]) -> dict[str, Any]:
-    kept = (
+    names = (
         "provider",
         "contract_revision",
         "contract_sha256",
@@ -167,7 +167,7 @@ def _side(results: Mapping[str, Any]) -> dict[str, Any]:
         "index",
         "score",
     )
-    return {"target": results["target"]["name"], **{name: results[name] for name in kept}}
+    return {"target": results["target"]["name"], **{name: results[name] for name in names}}
 
 
 FORMATS: Final[Mapping[str, Callable[..., str]]] = {

@@ -1,4 +1,4 @@
-"""All results.json files of a folder → one page: the trend of each target, and what changed from run to run."""
+"""All results.json files of a folder → one page: the trend of each target, and what changed between runs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ MOST_NAMED: Final = 6
 _MARKS: Final = {
     "contract_sha256": "the contract changed",
     "suite_version": "the suite changed",
-    "profile": "another profile",
+    "profile": "the profile changed",
 }
 
 Run = tuple[str, Mapping[str, Any]]
-"""Where the report of a run is, seen from the folder, and its results."""
+"""The path of a run's report relative to the folder, and its results."""
 
 
 def collect(folder: Path) -> tuple[list[Run], list[str]]:
-    """All runs below the folder, the oldest first, each once; and why others are left out."""
-    found: dict[bytes, Run] = {}
+    """All runs below the folder, oldest first, each once; and why others are left out."""
+    runs: dict[bytes, Run] = {}
     left_out: list[str] = []
     for path in sorted(folder.rglob(RESULTS)):
         try:
@@ -45,9 +45,9 @@ def collect(folder: Path) -> tuple[list[Run], list[str]]:
             continue
         report = path.with_name(REPORT)
         link = quote(report.relative_to(folder).as_posix()) if report.exists() else ""
-        same = sha256(dumps(results).encode("ascii")).digest()  # a copy of a run is no second run
-        found.setdefault(same, (link, results))
-    return sorted(found.values(), key=lambda run: _started(run[1])), left_out
+        identity = sha256(dumps(results).encode("ascii")).digest()  # a copy of a run counts once
+        runs.setdefault(identity, (link, results))
+    return sorted(runs.values(), key=lambda run: _started(run[1])), left_out
 
 
 def _started(results: Mapping[str, Any]) -> float:
@@ -55,12 +55,12 @@ def _started(results: Mapping[str, Any]) -> float:
 
 
 def render(runs: Sequence[Run], left_out: Sequence[str] = ()) -> str:
-    """The page. Links lead to reports as seen from the folder that was read."""
-    by_target = sorted(runs, key=_target)  # stable: runs stay in their order
-    targets = [_section(name, list(of)) for (name, _), of in groupby(by_target, key=_target)]
-    said = f"{plural(len(runs), 'run')} of {plural(len(targets), 'target')}"
-    body = environment().get_template("history.jinja2").render(said=said, targets=targets, left_out=left_out)
-    return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
+    """The page. Links to reports are relative to the folder that was read."""
+    by_target = sorted(runs, key=_target)  # stable: the runs of a target remain in order
+    targets = [_section(name, list(its_runs)) for (name, _), its_runs in groupby(by_target, key=_target)]
+    title = f"{plural(len(runs), 'run')} of {plural(len(targets), 'target')}"
+    body = environment().get_template("history.jinja2").render(said=title, targets=targets, left_out=left_out)
+    return shell(f"Conformance: {title}", Markup(body))  # noqa: S704 - rendered with escaping on
 
 
 def _target(run: Run) -> tuple[str, str]:
@@ -76,7 +76,7 @@ def _section(name: str, runs: list[Run]) -> dict[str, Any]:
             "results": results,
             "headline": headline(results),
             "point": point,
-            "step": step and [*_told(step)],
+            "step": step and [*_broken_and_fixed(step)],
         }
         for (link, results), point, step in zip(runs, points, steps, strict=True)
     ]
@@ -94,7 +94,7 @@ def _section(name: str, runs: list[Run]) -> dict[str, Any]:
 
 def _point(results: Mapping[str, Any], step: Difference | None) -> Point:
     rows, index, score = results["requirements"], results["index"], results["score"]
-    changed = [says for name, says in _MARKS.items() if step is not None and step.before[name] != step.after[name]]
+    changed = [text for name, text in _MARKS.items() if step is not None and step.before[name] != step.after[name]]
     return Point(
         results["started_at"][:16].replace("T", " "),
         index["verified"] / index["of"] if index["of"] else None,
@@ -106,8 +106,8 @@ def _point(results: Mapping[str, Any], step: Difference | None) -> Point:
     )
 
 
-def _told(step: Difference) -> Iterator[tuple[str, list[str], int]]:
-    """Newly broken and fixed: the first ids of each, and how many more there are."""
+def _broken_and_fixed(step: Difference) -> Iterator[tuple[str, list[str], int]]:
+    """Newly broken and fixed: kind, the first ids, and how many more there are."""
     for kind in (BROKEN, FIXED):
         ids = [change.id for change in step.of(kind)]
         if ids:
@@ -115,15 +115,15 @@ def _told(step: Difference) -> Iterator[tuple[str, list[str], int]]:
 
 
 def _caption(points: Sequence[Point]) -> str:
-    """The drawing in words, for those who do not see it, with what it must not hide."""
+    """The drawing in words, for readers who cannot see it, with the caveats that apply."""
     unsettled = sum(not point.settled for point in points)
     last = points[-1]
     since, until = points[0].when[:10], last.when[:10]
     words = [plural(len(points), "run"), f"on {until}" if since == until else f"from {since} to {until}"]
     most = max(point.musts + point.shoulds for point in points)
-    words.append(f"never more than {plural(most, 'broken promise')} at once" if most else "no promise seen broken")
+    words.append(f"at most {plural(most, 'broken requirement')} in one run" if most else "no requirement seen broken")
     if unsettled:
-        words.append(f"{unsettled} incomplete: hollow points, numbers with +, since more may be broken than was seen")
+        words.append(f"{unsettled} incomplete: hollow points, and numbers with + because more may be broken")
     if any(point.changed for point in points):
-        words.append("dotted lines where contract, suite or profile changed, so that numbers do not compare")
+        words.append("dotted lines where contract, suite or profile changed and numbers are not comparable")
     return ", ".join(words)

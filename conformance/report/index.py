@@ -1,4 +1,4 @@
-"""All targets of a folder side by side: area by target, opening to requirement by target, with links to the reports."""
+"""All targets of a folder side by side: areas by target, then requirements by target, with links to the reports."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from conformance.report.page import LEGEND, environment, shell, summed
+from conformance.report.page import environment, shell, summed
 from conformance.report.results import read
 from conformance.report.tally import Row, broken, by_area, headline
+from conformance.report.verdict_words import MEANINGS
 
 Results = Mapping[str, Any]
 RESULTS: Final = "results.json"
@@ -37,14 +38,14 @@ def write(folder: Path) -> Path:
 
 
 def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
-    """The page; keys are directories beside it, `left_out` says what could not be read."""
+    """The page; `found` has the results by directory, `left_out` the files that could not be read, with the reason."""
     heads = [_head(directory, results) for directory, results in found.items()]
     areas = _areas(list(found.values()), [head["href"] for head in heads])
     conforming = sum(results["verdict"] == "conformant" for results in found.values())
-    said = f"{conforming} of {len(found)} targets conform" if found else "No results yet"
+    title = f"{conforming} of {len(found)} targets conform" if found else "No results yet"
     template = environment().get_template("index.jinja2")
-    body = template.render(said=said, heads=heads, areas=areas, legend=LEGEND.items(), left_out=left_out)
-    return shell(f"Conformance: {said}", Markup(body))  # noqa: S704 - rendered with escaping on
+    body = template.render(said=title, heads=heads, areas=areas, legend=MEANINGS.items(), left_out=left_out)
+    return shell(f"Conformance: {title}", Markup(body))  # noqa: S704 - rendered with escaping on
 
 
 def _head(directory: str, results: Results) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def _head(directory: str, results: Results) -> dict[str, Any]:
 
 
 def _areas(found: Sequence[Results], links: Sequence[str]) -> list[dict[str, Any]]:
-    """One entry for each area of any target: a cell for each target, and its requirements."""
+    """One entry for each area: a cell for each target, and the requirements of the area."""
     grouped = [by_area(results["requirements"]) for results in found]
     names = sorted({name for areas in grouped for name in areas})
     return [
@@ -77,10 +78,10 @@ def _rows(columns: Sequence[Sequence[Row]], links: Sequence[str]) -> list[dict[s
     ids = dict.fromkeys(row["id"] for rows in columns for row in rows)
     return [
         {
-            "id": one,
-            "levels": "/".join(dict.fromkeys(rows[one]["level"] for rows in by_id if one in rows)),
-            "anchor": quote(one),
-            "cells": [(rows.get(one), link) for rows, link in zip(by_id, links, strict=True)],
+            "id": name,
+            "levels": "/".join(dict.fromkeys(rows[name]["level"] for rows in by_id if name in rows)),
+            "anchor": quote(name),
+            "cells": [(rows.get(name), link) for rows, link in zip(by_id, links, strict=True)],
         }
-        for one in ids
+        for name in ids
     ]

@@ -1,4 +1,4 @@
-"""The files that a run leaves behind beside its recording, and the index above them."""
+"""The files that a run writes beside its recording, and the index of all targets."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ MADE: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "badge.json": badge.endpoint,
     "badge.svg": badge.drawing,
 }
-"""What is made from results alone."""
+"""The files made from results.json alone, and how."""
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 
 def write(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange] | None = ()) -> None:
-    """Write everything that is made from results into a target's folder; no report.html where `exchanges` is None."""
+    """Write results.json and everything made from it into a target's folder; no report.html if `exchanges` is None."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / index.RESULTS).write_text(dumps(results), "utf-8")
     derive(folder, results, exchanges)
 
 
 def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange] | None = ()) -> None:
-    """Write what results.json is the source of, and leave results.json alone."""
-    for name, made in MADE.items():
-        (folder / name).write_text(made(results), "utf-8")
+    """Write everything that is made from results.json, without changing results.json."""
+    for name, render in MADE.items():
+        (folder / name).write_text(render(results), "utf-8")
     if exchanges is not None:
         (folder / index.REPORT).write_text(page.render(results, exchanges), "utf-8")
 
 
 def write_index(out: Path) -> Path:
-    """Write index.html over all targets below `out`."""
+    """Write the index.html of all targets below `out`."""
     return index.write(out)
 
 
 def publish(results: Mapping[str, Any]) -> None:
-    """Append the summary to the file that GitHub shows on the job's page, where there is one."""
+    """Append the summary to the file that GitHub shows on the job's page, if there is one."""
     publish_all("", [results])
 
 
-def publish_all(overview: str, found: Iterable[Mapping[str, Any]]) -> None:
+def publish_all(overview: str, results: Iterable[Mapping[str, Any]]) -> None:
     """Append an overview and the summary of each target."""
-    where = os.environ.get(STEP_SUMMARY)
-    if where:
-        with suppress(OSError), Path(where).open("a", encoding="utf-8") as file:  # no verdict is lost over this
-            file.write("\n".join([overview, *map(markdown.render, found)]))
+    path = os.environ.get(STEP_SUMMARY)
+    if path:
+        with suppress(OSError), Path(path).open("a", encoding="utf-8") as file:  # an unwritable summary fails no run
+            file.write("\n".join([overview, *map(markdown.render, results)]))

@@ -1,16 +1,17 @@
-"""Several targets in one table, for a terminal and as Markdown. A target without results of this run shows as such."""
+"""Several targets in one table, for a terminal and as Markdown; a target without results of this run shows as such."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from conformance.model.exit_codes import ExitCode
 from conformance.report.markdown import plain, table
 from conformance.report.tally import gates, headline, waived
 from conformance.report.text import visible
 
 Line: TypeAlias = tuple[str, ...]
-HEADS: Final = ("Target", "Verdict", "Verified", "Kept", "Broken", "Waived", "Exit code")
+HEADS: Final = ("Target", "Result", "Verified", "Passed", "Broken", "Waived", "Exit code")
 
 
 def row(name: str, results: Mapping[str, Any] | None, code: int) -> Line:
@@ -18,7 +19,7 @@ def row(name: str, results: Mapping[str, Any] | None, code: int) -> Line:
     if results is None:
         return (name, "Not judged", "", "", "", "", str(code))
     index, score, rows = results["index"], results["score"], results["requirements"]
-    broken = sum(gates(one, strict=results["strict"]) for one in rows)
+    broken = sum(gates(entry, strict=results["strict"]) for entry in rows)
     return (
         name,
         headline(results)[0],
@@ -30,21 +31,21 @@ def row(name: str, results: Mapping[str, Any] | None, code: int) -> Line:
     )
 
 
-def said(rows: Sequence[Line]) -> str:
-    """How many of the targets conform."""
-    return f"{sum(one[-1] == '0' for one in rows)} of {len(rows)} targets conform"
+def _conforming(rows: Sequence[Line]) -> str:
+    conformant = str(int(ExitCode.CONFORMANT))
+    return f"{sum(row[-1] == conformant for row in rows)} of {len(rows)} targets conform"
 
 
 def lines(rows: Sequence[Line]) -> Iterator[str]:
     """The table for a terminal."""
-    shown = [HEADS, *(tuple(visible(cell) for cell in one) for one in rows)]
-    widths = [max(len(one[place]) for one in shown) for place in range(len(HEADS))]
-    for one in shown:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(one, widths, strict=True)).rstrip()
-    yield said(rows)
+    shown = [HEADS, *(tuple(visible(cell) for cell in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for cells in shown:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    yield _conforming(rows)
 
 
 def markdown(rows: Sequence[Line]) -> str:
     """The table as Markdown."""
-    told = table(HEADS, [[plain(cell) for cell in one] for one in rows])
-    return "\n".join([f"## Conformance: {said(rows)}\n", *told]) + "\n"
+    lines = table(HEADS, [[plain(cell) for cell in row] for row in rows])
+    return "\n".join([f"## Conformance: {_conforming(rows)}\n", *lines]) + "\n"

@@ -1,4 +1,4 @@
-"""What pytest-html's page is dressed in: our report in front, and a requirement's columns in its own table."""
+"""The parts of pytest-html's page that are ours: the report in front, and the columns of its table."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _SORTABLE: Final = dict.fromkeys(COLUMNS[:5], ' class="sortable"')
 
 
 def front(results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> str:
-    """Our report, whole; its script folds pytest-html's own table below."""
+    """The whole report; its script folds pytest-html's own table below it."""
     report = fragment(results, exchanges)
     return f"<style>{asset('style.css')}</style>{report}<script>{asset('report.js')}</script>"
 
 
 def header(result: str) -> list[str]:
-    """The heads of the columns; pytest-html's script needs its own result and testId."""
-    named = [f'<th{_SORTABLE.get(name, "")} data-column-type="{name}">{name}</th>' for name in COLUMNS]
-    return [result, '<th class="sortable" data-column-type="testId" hidden></th>', *named]
+    """The column headings; pytest-html's script needs its own result and testId."""
+    headings = [f'<th{_SORTABLE.get(name, "")} data-column-type="{name}">{name}</th>' for name in COLUMNS]
+    return [result, '<th class="sortable" data-column-type="testId" hidden></th>', *headings]
 
 
 def cells(row: Row, result: str) -> list[str]:
-    """The cells of one requirement. Quotes are left out: each is five characters in pytest-html's data, often twice."""
-    told = {**row, "source": row["source"]["at"] or row["source"]["page"]}
-    shown = [f"<td class=col-{name}>{escape(visible(str(told[name])))}</td>" for name in COLUMNS]
-    return [result, f"<td class=col-testId hidden>test-{escape(row['id'])}</td>", *shown]
+    """The cells of one requirement, without quotes: each takes five characters in pytest-html's data, often twice."""
+    texts = {**row, "source": row["source"]["at"] or row["source"]["page"]}
+    values = [f"<td class=col-{name}>{escape(visible(str(texts[name])))}</td>" for name in COLUMNS]
+    return [result, f"<td class=col-testId hidden>test-{escape(row['id'])}</td>", *values]
 
 
 def link(row: Row) -> str:
-    """From pytest-html's table to the evidence."""
+    """A link from pytest-html's table to the evidence."""
     return f"<a href=#{escape(row['id'])}>evidence of {escape(row['id'])}</a>"

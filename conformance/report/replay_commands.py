@@ -1,4 +1,4 @@
-"""A recorded request as something to paste: curl, and openai-python. The key stays in the environment."""
+"""A recorded request as a curl command and as a snippet for openai-python; the key is read from the environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from conformance.report.text import visible
 
 KEY: Final = "CONFORMANCE_API_KEY"
 WRONG: Final = "wrong-key"
-LONGEST: Final = 6_000  # bytes of a body that anyone would paste
+LONGEST: Final = 6_000
+"""The longest body, in bytes, that is put into a command."""
 _AUTHORIZATION: Final = {
     Credential.KEY: f'"Authorization: Bearer ${KEY}"',
     Credential.LOWERCASE_SCHEME: f'"Authorization: bearer ${KEY}"',
@@ -27,29 +28,29 @@ _SDK: Final = frozenset(
 
 
 def curl(case: RequestCase, url: str) -> str:
-    """The request as a shell command; bytes that no shell can quote are piped in from printf."""
+    """The request as a shell command; bytes that cannot be quoted are piped from printf."""
     words = ["curl -sS" + ("N" if _streams(case) else "") + "i"]
     if case.method != "POST" or not case.content:
         words[0] += f" -X {shlex.quote(case.method)}"
     words[0] += f" {shlex.quote(url)}"
     if case.credential in _AUTHORIZATION:
         words.append(f"-H {_AUTHORIZATION[case.credential]}")
-    named = {name.lower() for name, _ in case.headers}
+    given = {name.lower() for name, _ in case.headers}
     words += [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in case.headers]
-    if case.content and "content-type" not in named:
-        words.append("-H 'Content-Type:'")  # curl would send a form's type
-    before = ""
+    if case.content and "content-type" not in given:
+        words.append("-H 'Content-Type:'")  # otherwise curl sends that of a form
+    prefix = ""
     if len(case.content) > LONGEST:
         words.append("--data-binary @body.json")
-        before = f"# body.json: the {len(case.content):,} bytes of {case.id}, see exchanges.ndjson\n"
+        prefix = f"# body.json: the {len(case.content):,} bytes of {case.id}, from exchanges.ndjson\n"
     elif case.content:
         text = _printable(case.content)
         if text is None:
-            before = f"printf '{_octal(case.content)}' | "
+            prefix = f"printf '{_octal(case.content)}' | "
             words.append("--data-binary @-")
         else:
             words.append(f"--data-raw {shlex.quote(text)}")
-    return before + " \\\n  ".join(words)
+    return prefix + " \\\n  ".join(words)
 
 
 def again(results: Mapping[str, Any], case: str) -> str:
@@ -76,12 +77,12 @@ def _printable(content: bytes) -> str | None:
 
 
 def _octal(content: bytes) -> str:
-    plain = b' !#$&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"'
-    return "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in content)
+    literal = b' !#$&()*+,./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"'
+    return "".join(chr(byte) if byte in literal else f"\\{byte:03o}" for byte in content)
 
 
 def python(case: RequestCase, base_url: str) -> str:
-    """The request by way of openai-python; empty where that client cannot send it."""
+    """The request with openai-python; empty where that client cannot send it."""
     body = case.body
     if (
         len(case.content) > LONGEST
@@ -94,7 +95,7 @@ def python(case: RequestCase, base_url: str) -> str:
     imports = "import os\n" if case.credential is Credential.KEY else ""
     try:
         return f"{imports}from openai import OpenAI\n\n{client}\n{_call(body)}\n"
-    except RecursionError:  # nested deeper than anyone would type
+    except RecursionError:  # nested too deeply to print
         return ""
 
 
@@ -102,11 +103,11 @@ _KEYS: Final = {Credential.KEY: f'os.environ.get("{KEY}", "none")', Credential.W
 
 
 def _call(body: Mapping[str, Any]) -> str:
-    if not {"model", "prompt"} <= body.keys():  # the typed method demands both
+    if not {"model", "prompt"} <= body.keys():  # the typed method requires both
         return f'print(client.post("/completions", cast_to=object, body={_literal(body)}))'
-    named = {name: value for name, value in body.items() if name in _SDK}
+    arguments = {name: value for name, value in body.items() if name in _SDK}
     others = {name: value for name, value in body.items() if name not in _SDK}
-    lines = [f"    {name}={_literal(value)}," for name, value in named.items()]
+    lines = [f"    {name}={_literal(value)}," for name, value in arguments.items()]
     if others:
         lines.append(f"    extra_body={_literal(others)},")
     create = "client.completions.create(\n" + "\n".join(lines) + "\n)"
@@ -116,7 +117,7 @@ def _call(body: Mapping[str, Any]) -> str:
 
 
 def one_line(snippet: str) -> str:
-    """A command or a snippet of this module on one line, as terminals are copied from."""
+    """A command or snippet of this module on one line, to be copied from a terminal."""
     if snippet.startswith("curl "):
         return snippet.replace(" \\\n  ", " ")
     joined = snippet.replace("(\n    ", "(").replace(",\n    ", ", ").replace(",\n)", ")")
@@ -131,7 +132,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_literal(name)}: {_literal(one)}" for name, one in value.items()) + "}"
+        return "{" + ", ".join(f"{_literal(name)}: {_literal(member)}" for name, member in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_literal, value)) + "]"
     return ascii(value)

@@ -1,4 +1,4 @@
-"""Where in the text of a JSON document a pointer's value stands, so that a reader sees the very bytes."""
+"""The position of a JSON pointer's value in the text of a document, so that reports mark the original bytes."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ _POINTER: Final = re.compile(r"/\S*$")
 
 
 def event_of(at: str) -> int | None:
-    """The number in `event 2 /choices/0`; None where the place names no event."""
-    found = _EVENT.match(at)
-    return int(found.group(1)) if found else None
+    """The number in `event 2 /choices/0`; None where no event is named."""
+    match = _EVENT.match(at)
+    return int(match.group(1)) if match else None
 
 
 def pointer_of(at: str) -> str:
-    """The pointer in `event 2 /choices/0` or `body/usage`; empty where the place names none."""
-    found = _POINTER.search(at)
-    return found.group() if found else ""
+    """The pointer in `event 2 /choices/0` or `body/usage`; empty where there is none."""
+    match = _POINTER.search(at)
+    return match.group() if match else ""
 
 
 def span(text: str, pointer: str) -> tuple[int, int] | None:
-    """Start and end of the value in the text; None where there is none, the text being no JSON included."""
+    """Start and end of the value in the text; None where there is none, or where the text is not JSON."""
     try:
-        place = _skip(text, 0)
+        start = _skip_space(text, 0)
         for token in pointer.split("/")[1:]:
-            found = _member(text, place, token.replace("~1", "/").replace("~0", "~"))
-            if found is None:
+            member = _member(text, start, token.replace("~1", "/").replace("~0", "~"))
+            if member is None:
                 return None
-            place = found
-        return place, _DECODER.raw_decode(text, place)[1]
+            start = member
+        return start, _DECODER.raw_decode(text, start)[1]
     except (ValueError, IndexError, RecursionError):
         return None
 
 
-def _skip(text: str, place: int) -> int:
-    while place < len(text) and text[place] in " \t\r\n":
-        place += 1
-    return place
+def _skip_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in " \t\r\n":
+        position += 1
+    return position
 
 
-def _member(text: str, place: int, token: str) -> int | None:
-    """Where the member's value begins; the last one of a name, as parsers have it."""
-    opening, found, number = text[place], None, 0
+def _member(text: str, start: int, token: str) -> int | None:
+    """Where the value of a member begins; of members with the same name the last, as most parsers choose."""
+    opening, value, number = text[start], None, 0
     if opening not in "{[":
         return None
-    place = _skip(text, place + 1)
-    while text[place] not in "}]":
+    position = _skip_space(text, start + 1)
+    while text[position] not in "}]":
         name = str(number)
         if opening == "{":
-            name, place = _DECODER.raw_decode(text, place)
-            place = _skip(text, _skip(text, place) + 1)  # past the colon
+            name, position = _DECODER.raw_decode(text, position)
+            position = _skip_space(text, _skip_space(text, position) + 1)  # past the colon
         if name == token:
-            found = place
-        place = _skip(text, _DECODER.raw_decode(text, place)[1])
-        if text[place] == ",":
-            place = _skip(text, place + 1)
+            value = position
+        position = _skip_space(text, _DECODER.raw_decode(text, position)[1])
+        if text[position] == ",":
+            position = _skip_space(text, position + 1)
         number += 1
-    return found
+    return value

@@ -1,6 +1,6 @@
-"""What a set of verdicts amounts to: conformant or not, how much was verified, what gates.
+"""What the verdicts of a run add up to: conformant or not, how much was verified, what gates.
 
-Index and score are never merged: a suite that verified little and saw no failure has not shown conformance.
+Index and score are never merged: a run that verified little and saw no failure has not shown conformance.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from conformance.model.exit_codes import ExitCode
+from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES
 
 Row: TypeAlias = Mapping[str, Any]
-"""One entry of `requirements` in results.json."""
+"""The result of one requirement: an entry of `requirements` in results.json."""
 
 VERDICTS: Final = {
     ExitCode.CONFORMANT: "conformant",
@@ -20,27 +21,24 @@ VERDICTS: Final = {
     ExitCode.INCOMPLETE: "incomplete",
     ExitCode.SUITE_FAULT: "suite_fault",
 }
-OUTCOMES: Final = ("fail", "flaky", "warn", "error", "inconclusive", "not_run", "pass", "not_applicable")
-"""All outcomes, the most urgent first: the order of every table and legend."""
-
 _VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
-_CONFORMING: Final = frozenset({"fail", "flaky", "warn"})
+_BROKEN: Final = frozenset({"fail", "flaky", "warn"})
 
 
 def observed(row: Row) -> Mapping[str, Any] | None:
-    """The occurrence to begin with: what the request that is to be pasted showed; else the first that is told."""
-    least = row.get("smallest")
-    return least if least and "message" in least else next(iter(row["evidence"]), None)
+    """The evidence to show first: that of the smallest request if it has any, else the first that is listed."""
+    smallest = row.get("smallest")
+    return smallest if smallest and "message" in smallest else next(iter(row["evidence"]), None)
 
 
 def scored(row: Row) -> bool:
-    """Whether this row counts: it was in force on the date that the run was asked to judge by."""
+    """Whether this row counts: it was in force on the date that the run is pinned to."""
     return not row.get("not_scored")
 
 
 def broken(row: Row) -> bool:
-    """Whether the target was seen to break this promise, waived or not, scored or not."""
-    return row["outcome"] in _CONFORMING
+    """Whether the target was seen to break this requirement, waived or not, scored or not."""
+    return row["outcome"] in _BROKEN
 
 
 def gates(row: Row, *, strict: bool = False) -> bool:
@@ -50,9 +48,9 @@ def gates(row: Row, *, strict: bool = False) -> bool:
 
 
 def shown_as(row: Row, *, strict: bool = False) -> str:
-    """What a test runner calls it: `failure`, `error` (ours), `warning`, `skipped` or `passed`.
+    """What a test runner calls it: `failure`, `error` (of the suite), `warning`, `skipped` or `passed`.
 
-    An occasion that was due and showed nothing is a failure where the run owes the verdict: a skip would read green.
+    Inconclusive is a failure where the run is incomplete without the verdict: a skipped test would look green.
     """
     outcome = row["outcome"]
     if outcome == "error":
@@ -65,47 +63,47 @@ def shown_as(row: Row, *, strict: bool = False) -> str:
 
 
 def index(rows: Iterable[Row]) -> dict[str, int]:
-    """Verified MUSTs of all MUSTs that apply: how far the rest can be trusted."""
+    """Verified MUSTs of all applicable MUSTs: how far the score can be trusted."""
     applicable = [row for row in rows if row["level"] == "MUST" and row["outcome"] != "not_applicable" and scored(row)]
     return {"verified": sum(row["outcome"] in _VERIFIED for row in applicable), "of": len(applicable)}
 
 
 def score(rows: Iterable[Row]) -> dict[str, int]:
-    """Passed MUSTs of the verified ones: how the target did where it was seen."""
+    """Passed MUSTs of the verified ones."""
     verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in _VERIFIED and scored(row)]
     return {"passed": sum(row["outcome"] == "pass" for row in verified), "of": len(verified)}
 
 
 def waived(row: Row) -> bool:
-    """Whether this promise is broken, and that is accepted for a time."""
+    """Whether this requirement is broken, and that is waived."""
     return broken(row) and bool(row.get("waiver"))
 
 
-def accepted(row: Row) -> str:
+def waiver_text(row: Row) -> str:
     """The waiver of a row in one line, or nothing."""
-    one = row.get("waiver")
-    return f"{one['reason']} ({one['owner']}, until {one['expires']}, {one['link']})" if one else ""
+    waiver = row.get("waiver")
+    return f"{waiver['reason']} ({waiver['owner']}, until {waiver['expires']}, {waiver['link']})" if waiver else ""
 
 
 def exit_code(
-    rows: Sequence[Row], reasons: Sequence[str] = (), *, strict: bool = False, waiver_faults: Sequence[str] = ()
+    rows: Sequence[Row], incomplete: Sequence[str] = (), *, strict: bool = False, waiver_faults: Sequence[str] = ()
 ) -> ExitCode:
-    """The process's answer. A broken MUST is certain whatever else went wrong, so it outranks all others.
+    """The exit code of a run. A broken MUST is certain whatever else went wrong, so it outranks all others.
 
-    So is a waiver that no longer fits: who accepted a failure must look at it again.
+    An invalid waiver counts as a failure too: its owner must look at it again.
     """
     if waiver_faults or any(gates(row, strict=strict) for row in rows):
         return ExitCode.BROKEN
     if any(row["outcome"] == "error" and scored(row) for row in rows):
         return ExitCode.SUITE_FAULT
-    settled = not reasons and not any(row.get("incomplete") for row in rows)
+    settled = not incomplete and not any(row.get("incomplete") for row in rows)
     return ExitCode.CONFORMANT if settled else ExitCode.INCOMPLETE
 
 
 def count(rows: Iterable[Row]) -> dict[str, int]:
     """How many rows have each outcome, in the order of OUTCOMES, none left out."""
-    found = Counter(row["outcome"] for row in rows)
-    return {outcome: found[outcome] for outcome in OUTCOMES}
+    counts = Counter(row["outcome"] for row in rows)
+    return {outcome: counts[outcome] for outcome in OUTCOMES}
 
 
 def by_area(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -121,39 +119,40 @@ def urgency(row: Row) -> tuple[int, int]:
     return OUTCOMES.index(row["outcome"]), ("MUST", "SHOULD", "MAY").index(row["level"])
 
 
-def worst(rows: Iterable[Row]) -> str:
-    """The most urgent outcome among the rows; `not_applicable` where there is none."""
-    return min((row["outcome"] for row in rows), key=OUTCOMES.index, default="not_applicable")
-
-
 def plural(number: int, noun: str) -> str:
     """`1 promise`, `2 promises`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def counted(number: int, noun: str, singular: str, several: str) -> str:
+    """Number, noun and the verb that agrees: `1 MUST is broken`, `2 MUSTs are broken`."""
+    return f"{plural(number, noun)} {singular if number == 1 else several}"
+
+
 def headline(results: Mapping[str, Any]) -> tuple[str, str]:
-    """The verdict in two or three words, and the sentence that backs it."""
+    """The result of a run in two or three words, and the sentences that explain it."""
     rows = [row for row in results["requirements"] if scored(row)]
     musts, shoulds = (
-        [row for row in rows if broken(row) and row["level"] == level and not row.get("waiver")]
+        sum(broken(row) and row["level"] == level and not row.get("waiver") for row in rows)
         for level in ("MUST", "SHOULD")
     )
+    waived_musts = sum(row["level"] == "MUST" and waived(row) for row in rows)
+    invalid = len(results.get("waiver_faults", ()))
     unsettled = bool(results["incomplete"]) or any(row.get("incomplete") for row in rows)
-    also = f" {plural(len(shoulds), 'SHOULD')} {'is' if len(shoulds) == 1 else 'are'} not met." if shoulds else ""
-    accepted = sum(row["level"] == "MUST" and waived(row) for row in rows)
-    but = f", but for {plural(accepted, 'MUST')} that {'is' if accepted == 1 else 'are'} waived" if accepted else ""
-    unfit = len(results.get("waiver_faults", ()))
-    renew = f" {plural(unfit, 'waiver')} no longer {'fits' if unfit == 1 else 'fit'}." if unfit else ""
-    if results["verdict"] == "broken" and unfit and not musts and not (results["strict"] and shoulds):
-        return "Waivers to renew", renew.strip() + f" No MUST was seen broken{but}." + also
+
+    word = HEADLINES[results["verdict"]]
+    waivers = f" {counted(invalid, 'waiver', 'is', 'are')} no longer valid." if invalid else ""
+    also = f" {counted(shoulds, 'SHOULD', 'is', 'are')} broken." if shoulds else ""
+    except_waived = f", except {counted(waived_musts, 'MUST', 'that is', 'that are')} waived" if waived_musts else ""
+    if results["verdict"] == "broken" and invalid and not musts and not (results["strict"] and shoulds):
+        return INVALID_WAIVERS, f"{waivers.strip()} No MUST was seen broken{except_waived}.{also}"
     if results["verdict"] == "broken":
-        named = plural(len(musts), "MUST") if musts else plural(len(shoulds), "SHOULD")
-        said = f"{named} {'is' if (len(musts) or len(shoulds)) == 1 else 'are'} broken."
+        level, number = ("MUST", musts) if musts else ("SHOULD", shoulds)
         rest = " The run is also incomplete." if unsettled else ""
-        return "Does not conform", said + (also if musts else "") + renew + rest
+        return word, f"{counted(number, level, 'is', 'are')} broken.{also if musts else ''}{waivers}{rest}"
     if results["verdict"] == "suite_fault":
-        faults = sum(row["outcome"] == "error" for row in rows)
-        return "The suite failed", f"{plural(faults, 'check')} of this suite crashed: its own fault, not the target's."
+        errors = sum(row["outcome"] == "error" for row in rows)
+        return word, f"{plural(errors, 'check')} of this suite crashed: a fault of the suite, not of the target."
     if results["verdict"] == "incomplete":
-        return "Not settled", f"No MUST was seen broken{but}; the run is incomplete." + also
-    return "Conforms", f"Every MUST that applies was verified and holds{but}." + also
+        return word, f"No MUST was seen broken{except_waived}; not everything was verified.{also}"
+    return word, f"Every MUST that applies was verified and holds{except_waived}.{also}"

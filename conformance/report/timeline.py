@@ -1,4 +1,4 @@
-"""A stream drawn over time: each event a tick, pauses as gaps, the events that matter marked by shape."""
+"""A stream drawn over time: a tick for each event, gaps for pauses, and shapes for finish, usage and [DONE]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH, LEFT, RIGHT, AXIS = 720, 8, 8, 40
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One event: when its last byte had arrived, and what it is: text, finish, usage, done or other."""
+    """One event: the arrival time of its last byte, and its kind: text, finish, usage, done or other."""
 
     number: int
     at: float
@@ -25,7 +25,7 @@ class Tick:
 
 
 def ticks(x: Exchange) -> tuple[Tick, ...]:
-    """The events of a stream in order; empty where arrival cannot be told, as under a content coding."""
+    """The events of a stream in order; empty where arrival times are unknown, as with a content coding."""
     if not x.streamed or (x.header("content-encoding") or "identity").strip().lower() not in {"", "identity"}:
         return ()
     values = {document.number: document.value for document in x.documents}
@@ -33,7 +33,7 @@ def ticks(x: Exchange) -> tuple[Tick, ...]:
 
 
 def _arrivals(x: Exchange) -> Iterator[tuple[Event, float]]:
-    """Each event with its time, in one walk along pieces and events."""
+    """Each event with its arrival time, in one pass over pieces and events."""
     pieces = iter(x.pieces)
     arrived, at = 0, 0.0
     for event in x.messages:
@@ -46,7 +46,7 @@ def _arrivals(x: Exchange) -> Iterator[tuple[Event, float]]:
 
 
 def kind(event: Event, value: Any) -> str:
-    """What an event with this JSON value (None where it has none) is to a client of completions."""
+    """The kind of an event with this JSON value (None where it has none)."""
     if (event.payload or b"").strip() == DONE.encode():
         return "done"
     if not isinstance(value, Mapping):
@@ -58,21 +58,21 @@ def kind(event: Event, value: Any) -> str:
 
 def _kind_of_choices(value: Mapping[str, Any]) -> str:
     choices = value.get("choices")
-    listed = [one for one in choices if isinstance(one, Mapping)] if isinstance(choices, list) else []
-    if any(one.get("finish_reason") for one in listed):
+    objects = [choice for choice in choices if isinstance(choice, Mapping)] if isinstance(choices, list) else []
+    if any(choice.get("finish_reason") for choice in objects):
         return "finish"
-    return "text" if listed else "other"
+    return "text" if objects else "other"
 
 
 _SIGNS = {"finish": "○", "usage": "◆", "done": "⚑"}
 
 
 def caption(found: Collection[Tick], elapsed: float) -> str:
-    """The drawing in words, for those who do not see it."""
+    """The drawing in words, for readers who cannot see it."""
     times = [tick.at for tick in found]
     if not times:
         return ""
-    pauses = [later - sooner for sooner, later in pairwise(times)]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
     words = [f"{len(times)} events", f"first after {_time(times[0])}", f"last after {_time(times[-1])}"]
     if pauses:
         words.append(f"longest pause {_time(max(pauses))}")
@@ -86,18 +86,18 @@ def _time(seconds: float) -> str:
 
 
 def draw(found: Collection[Tick], elapsed: float, cited: Collection[int] = ()) -> Markup:
-    """The drawing as inline SVG; `cited` are the numbers of events that evidence points at."""
+    """The drawing as inline SVG; `cited` has the numbers of the events that evidence points at."""
     if not found:
         return Markup()
     end = max(elapsed, max(tick.at for tick in found), 1e-6)
-    places = {tick.number: LEFT + (WIDTH - LEFT - RIGHT) * tick.at / end for tick in found}
-    columns = sorted({round(places[tick.number] / 2) * 2 for tick in found if tick.kind in {"text", "other"}})
+    positions = {tick.number: LEFT + (WIDTH - LEFT - RIGHT) * tick.at / end for tick in found}
+    columns = sorted({round(positions[tick.number] / 2) * 2 for tick in found if tick.kind in {"text", "other"}})
     parts = [f'<path class="axis" d="M{LEFT} {AXIS}H{WIDTH - RIGHT}"/>']
-    parts.append(f'<path class="text" d="{"".join(f"M{place} 20v20" for place in columns)}"/>')
-    parts += [_mark(tick, places[tick.number]) for tick in found if tick.kind in _SHAPES]
-    parts += [_cite(tick, places[tick.number]) for tick in found if tick.number in cited]
+    parts.append(f'<path class="text" d="{"".join(f"M{x} 20v20" for x in columns)}"/>')
+    parts += [_mark(tick, positions[tick.number]) for tick in found if tick.kind in _SHAPES]
+    parts += [_cite(tick, positions[tick.number]) for tick in found if tick.number in cited]
     parts += [_label(end * share, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    # the caption says the same in words
+    # hidden from screen readers, because the caption says the same
     drawn = f'<svg class="timeline" viewBox="0 0 {WIDTH} 60" aria-hidden="true">{"".join(parts)}</svg>'
     return Markup(drawn)  # noqa: S704 - numbers and fixed words only
 
@@ -109,15 +109,15 @@ _SHAPES: dict[str, str] = {
 }
 
 
-def _mark(tick: Tick, place: float) -> str:
-    x = min(round(place, 1), WIDTH - 12.0) if tick.kind == "done" else round(place, 1)
+def _mark(tick: Tick, position: float) -> str:
+    x = min(round(position, 1), WIDTH - 12.0) if tick.kind == "done" else round(position, 1)
     shape = _SHAPES[tick.kind].format(x=x)
     title = f"event {tick.number}: {tick.kind}, {_time(tick.at)}"
     return f'<path class="{tick.kind}" d="{shape}"><title>{title}</title></path>'
 
 
-def _cite(tick: Tick, place: float) -> str:
-    x = round(place, 1)
+def _cite(tick: Tick, position: float) -> str:
+    x = round(position, 1)
     title = f"evidence: event {tick.number}, {_time(tick.at)}"
     return f'<path class="cited" d="M{x} 42l4 7h-8Z"><title>{title}</title></path>'
 

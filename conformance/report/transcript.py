@@ -1,6 +1,6 @@
-"""An exchange as a reader sees it: request to paste, bytes that came back with what matters marked, the rest folded.
+"""An exchange for a reader: commands that repeat it, the bytes of the response with evidence marked, the rest folded.
 
-The whole bytes are in the recording; a report shows what evidence points at, with its surroundings.
+All bytes are in the recording; a report shows what evidence points at, with its surroundings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conformance.report.source_map import event_of, pointer_of, span
 from conformance.report.text import decoded, visible
 
 AROUND: Final = 160
-"""Characters shown on either side of a marked place in a long text."""
+"""Characters shown on either side of a mark in a long text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One event, or the whole of a plain body, or a fold that stands for several events (`number` is None there)."""
+    """One event, a whole plain body, or a fold in place of several events (`number` is None there)."""
 
     number: int | None
     at: str
@@ -61,7 +61,7 @@ class Transcript:
 
 
 def transcript(x: Exchange, url: str, places: Collection[str], anchor: str, most: int) -> Transcript:
-    """The exchange with the places that evidence names marked, in about `most` characters of response."""
+    """The exchange with the evidence at `places` marked, in about `most` characters of response."""
     case, ticks = x.case, timeline.ticks(x)
     cited = {number for at in places if (number := event_of(at)) is not None}
     elapsed = x.last.elapsed
@@ -93,14 +93,14 @@ def _status(x: Exchange) -> str:
 
 
 def _attempt(x: Exchange) -> Iterator[str]:
-    for number, one in enumerate(x.attempts, 1):
-        answer = f"HTTP {one.status}" if one.status is not None else visible(one.error)
-        yield f"attempt {number}: {answer} after {one.elapsed * 1000:.0f} ms"
+    for number, attempt in enumerate(x.attempts, 1):
+        answer = f"HTTP {attempt.status}" if attempt.status is not None else visible(attempt.error)
+        yield f"attempt {number}: {answer} after {attempt.elapsed * 1000:.0f} ms"
 
 
 def _body(x: Exchange, places: Iterable[str], most: int) -> Iterator[Passage]:
     text = x.content.decode("utf-8", "backslashreplace")
-    spans = [found for at in places if (pointer := pointer_of(at)) and (found := span(text, pointer))]
+    spans = [located for at in places if (pointer := pointer_of(at)) and (located := span(text, pointer))]
     if text:
         yield Passage(0, "", excerpt(text, spans, most))
 
@@ -108,26 +108,26 @@ def _body(x: Exchange, places: Iterable[str], most: int) -> Iterator[Passage]:
 def _events(
     x: Exchange, places: Collection[str], cited: Collection[int], times: dict[int, str], most: int
 ) -> Iterator[Passage]:
-    """All events where they fit; else both ends and what surrounds the cited ones, folds in between."""
+    """All events if they fit, else both ends and the surroundings of cited events, with folds in between."""
     numbers = _numbered(x)
     shown = _choose([len(event.raw) for event in x.events], numbers, cited, most)
     left_out: list[int] = []
-    for place, event in enumerate(x.events):
-        if place not in shown:
+    for position, event in enumerate(x.events):
+        if position not in shown:
             left_out.append(len(event.raw))
             continue
         if left_out:
             yield _folded(left_out)
             left_out = []
-        number = numbers[place]
+        number = numbers[position]
         text = event.raw.decode("utf-8", "backslashreplace")
         begin = text.find("{")
-        found = (
+        located = (
             span(text[begin:], pointer)
             for at in places
             if number is not None and event_of(at) == number and begin >= 0 and (pointer := pointer_of(at))
         )
-        spans = [(begin + start, begin + end) for start, end in filter(None, found)]
+        spans = [(begin + start, begin + end) for start, end in filter(None, located)]
         at = times.get(number, "") if number is not None else ""
         yield Passage(number, at, excerpt(text.rstrip("\n"), spans, max(most // 4, 400)), number in cited)
     if left_out:
@@ -135,7 +135,7 @@ def _events(
 
 
 def _numbered(x: Exchange) -> list[int | None]:
-    """The number of each event among those with data, which is what places in evidence count."""
+    """The number of each event among those with data, which is how evidence numbers events."""
     numbers: list[int | None] = []
     count = 0
     for event in x.events:
@@ -145,18 +145,20 @@ def _numbered(x: Exchange) -> list[int | None]:
 
 
 def _choose(sizes: Sequence[int], numbers: Sequence[int | None], cited: Collection[int], most: int) -> set[int]:
-    places = range(len(sizes))
+    """The events to show: cited ones, their neighbours, both ends, then as many from the start as there is room for."""
+    positions = range(len(sizes))
     if sum(sizes) <= most:
-        return set(places)
-    wanted = {place for place in places if numbers[place] in cited}
-    near = {place + step for place in wanted for step in (-1, 1)}
-    shown = {place for place in [*sorted(wanted)[:20], *sorted(near)[:40], 0, 1, *places[-3:]] if place in places}
-    room = most - sum(sizes[place] for place in shown)
-    for place in places:
-        room -= 0 if place in shown else sizes[place]
+        return set(positions)
+    cited_at = sorted(position for position in positions if numbers[position] in cited)
+    neighbours = sorted({position + step for position in cited_at for step in (-1, 1)})
+    wanted = (*cited_at[:20], *neighbours[:40], 0, 1, *positions[-3:])
+    shown = {position for position in wanted if position in positions}
+    room = most - sum(sizes[position] for position in shown)
+    for position in positions:
+        room -= 0 if position in shown else sizes[position]
         if room < 0:
             break
-        shown.add(place)
+        shown.add(position)
     return shown
 
 
@@ -166,7 +168,7 @@ def _folded(sizes: Sequence[int]) -> Passage:
 
 
 def excerpt(text: str, spans: Iterable[tuple[int, int]], most: int) -> tuple[Segment, ...]:
-    """The text with the spans marked; where it is longer than `most`, its ends and the surroundings of the spans."""
+    """The text with the spans marked; if longer than `most`, only its ends and the surroundings of the spans."""
     marks = _merged(spans)
     keep = [(0, len(text))]
     if len(text) > most:

@@ -1,4 +1,4 @@
-"""A target's runs as a drawing: what was verified and kept as lines, what was broken as bars; inline SVG."""
+"""The runs of a target as inline SVG: index and score as lines, broken requirements as bars."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ TOP: Final = 12
 FLOOR: Final = 112
 BASE: Final = 172
 TALLEST: Final = 38
+WORDS: Final = {"verified": "verified", "kept": "passed"}
 CLOSEST: Final = 14.0
-"""Pixels between two numbers over bars, at least."""
+"""The least distance between the numbers over two bars, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run. `settled` is False where it was incomplete: its counts are lower bounds, its shares of a part only."""
+    """One run. `settled` is False where it was incomplete: then its counts are lower bounds and its shares partial."""
 
     when: str
     verified: float | None
@@ -35,15 +36,15 @@ class Point:
 
 
 def draw(points: Sequence[Point]) -> Markup:
-    """The drawing; every number in it stands in the table beside it as well."""
+    """The drawing; the table beside it has every number of it."""
     places = _places(len(points))
     most = max((point.musts + point.shoulds for point in points), default=0)
     parts = [*_frame(points, places, most)]
-    for place, point in zip(places, points, strict=True):
-        parts += _bar(place, point, most, places)
+    for x, point in zip(places, points, strict=True):
+        parts += _bar(x, point, most, places)
         if point.changed:
-            told = escape(f"{point.when}: {point.changed}")
-            parts.append(f'<path class="cut" d="M{place:.1f} {TOP - 6}V{BASE}"><title>{told}</title></path>')
+            title = escape(f"{point.when}: {point.changed}")
+            parts.append(f'<path class="cut" d="M{x:.1f} {TOP - 6}V{BASE}"><title>{title}</title></path>')
     for name in ("verified", "kept"):
         parts += _line(name, points, places)
     drawn = f'<svg class="trend" viewBox="0 0 {WIDTH} 192" aria-hidden="true">{"".join(parts)}</svg>'
@@ -51,9 +52,9 @@ def draw(points: Sequence[Point]) -> Markup:
 
 
 def _places(number: int) -> list[float]:
-    """Runs stand evenly, in their order: nights without a run are no slower than others."""
-    room = WIDTH - LEFT - RIGHT
-    return [LEFT + room * (place + 0.5) / number for place in range(number)]
+    """The horizontal positions of the runs: in order, at equal distances whatever the time between them."""
+    width = WIDTH - LEFT - RIGHT
+    return [LEFT + width * (run + 0.5) / number for run in range(number)]
 
 
 def _frame(points: Sequence[Point], places: Sequence[float], most: int) -> Iterator[str]:
@@ -65,8 +66,8 @@ def _frame(points: Sequence[Point], places: Sequence[float], most: int) -> Itera
     yield f'<text x="{LEFT - 6}" y="{BASE - 2}" text-anchor="end">{"broken" if most else "none"}</text>'
     ends = {0, len(points) - 1} if places[-1] - places[0] > 70 else {len(points) - 1}
     for number in sorted(ends):
-        said = escape(points[number].when[:10])
-        yield f'<text x="{places[number]:.1f}" y="{BASE + 14}" text-anchor="middle">{said}</text>'
+        day = escape(points[number].when[:10])
+        yield f'<text x="{places[number]:.1f}" y="{BASE + 14}" text-anchor="middle">{day}</text>'
 
 
 def _height(share: float) -> float:
@@ -74,22 +75,22 @@ def _height(share: float) -> float:
 
 
 def _line(name: str, points: Sequence[Point], places: Sequence[float]) -> Iterator[str]:
-    """Solid between settled runs, dashed to and from others, whose points are hollow."""
-    seen = [
-        (place, _height(share), point)
-        for place, point in zip(places, points, strict=True)
+    """Solid between settled runs; dashed to and from incomplete ones, whose points are hollow."""
+    shown = [
+        (x, _height(share), point)
+        for x, point in zip(places, points, strict=True)
         if (share := getattr(point, name)) is not None
     ]
-    for (x, y, one), (to_x, to_y, other) in pairwise(seen):
-        sure = "" if one.settled and other.settled else " unsure"
+    for (x, y, point), (to_x, to_y, following) in pairwise(shown):
+        sure = "" if point.settled and following.settled else " unsure"
         yield f'<path class="{name}{sure}" d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"/>'
-    for x, y, point in seen:
-        sure, said = ("", "") if point.settled else (" unsure", ", incomplete run")
-        told = escape(f"{point.when}: {getattr(point, name):.1%} {name}{said}")
-        yield f'<circle class="{name}{sure}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{told}</title></circle>'
+    for x, y, point in shown:
+        sure, note = ("", "") if point.settled else (" unsure", ", incomplete run")
+        title = escape(f"{point.when}: {getattr(point, name):.1%} {WORDS[name]}{note}")
+        yield f'<circle class="{name}{sure}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{title}</title></circle>'
 
 
-def _bar(place: float, point: Point, most: int, places: Sequence[float]) -> Iterator[str]:
+def _bar(x: float, point: Point, most: int, places: Sequence[float]) -> Iterator[str]:
     step = places[1] - places[0] if len(places) > 1 else 60.0
     wide, y = min(step * 0.6, 18.0), float(BASE)
     sure, least = ("", "") if point.settled else (" unsure", "at least ")
@@ -97,10 +98,10 @@ def _bar(place: float, point: Point, most: int, places: Sequence[float]) -> Iter
         if number:
             tall = max(TALLEST * number / most, 2.0)
             y -= tall
-            told = escape(f"{point.when}: {least}{number} {name[:-1].upper()} broken")
-            where = f'x="{place - wide / 2:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
-            yield f'<rect class="{name}{sure}" {where}><title>{told}</title></rect>'
+            title = escape(f"{point.when}: {least}{number} {name[:-1].upper()} broken")
+            box = f'x="{x - wide / 2:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}"'
+            yield f'<rect class="{name}{sure}" {box}><title>{title}</title></rect>'
     if point.musts + point.shoulds and step > CLOSEST:
         plus = "" if point.settled else "+"
         number = point.musts + point.shoulds
-        yield f'<text x="{place:.1f}" y="{y - 3:.1f}" text-anchor="middle">{number}{plus}</text>'
+        yield f'<text x="{x:.1f}" y="{y - 3:.1f}" text-anchor="middle">{number}{plus}</text>'
