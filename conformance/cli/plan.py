@@ -89,7 +89,6 @@ def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, A
     from conformance.recording.plan_lock import LockError
     from conformance.run import locked_run
     from conformance.run.launch import check
-    from conformance.run.locked_run import make_lock
 
     contract = check(chosen, of_target=bool(chosen.base_url))
     seeded = "seed" in from_environment() | present(given)

@@ -65,7 +65,6 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
 def named(provider: str | None, config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]) -> list[Job]:
     """The job for PROVIDER, or the chosen targets of the file; neither contract nor address is checked."""
     from conformance.config import targets
-    from conformance.run.launch import resolve_settings
 
     if provider is not None:
         refuse_both(config, globs)
