@@ -96,5 +96,5 @@ def test_a_document_of_another_operation_is_told(newer):
 @pytest.mark.parametrize("provider", ["openai", "nebius", "interactive"])
 def test_the_vendored_document_says_what_its_source_says(provider):
     contract = load(provider)
-    (page,) = Path(SEEDS).glob(contract.document)
+    (page,) = Path(SEEDS).glob(contract.document.file)
     assert [str(change) for change in drift(contract, read_document(page), page)] == []

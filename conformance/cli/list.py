@@ -55,7 +55,8 @@ def list_command(
     for line in _table(rows):
         click.echo(line, err=not counts)
     omitted = f"{len(contract.exclusions)} promises excluded, {len(contract.ambiguities)} ambiguities observed"
-    click.echo(f"{len(rows)} requirements of {contract.title} ({contract.revision}); {omitted}", err=not counts)
+    count = f"{len(rows)} requirements of {contract.title} ({contract.revision})"
+    click.echo(f"{count}; {omitted}; from {contract.document}", err=not counts)
 
 
 def _table(rows: Sequence[Requirement]) -> Iterator[str]:

@@ -45,7 +45,7 @@ def _stated(row: Mapping[str, Any]) -> Limit:
         Edge(row.get("low_edge", "closed")),
         Edge(row.get("high_edge", "closed")),
         Level(row.get("level", "MUST")),
-        source=Source(source.get("at", ""), source.get("page", "")),
+        source=Source(source.get("at", ""), source.get("page", ""), source.get("quote", "")),
     )
 
 

@@ -17,6 +17,7 @@ from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
 from conformance.contract.lint import mistakes
 from conformance.contract.parameters import described
+from conformance.contract.quotes import WrittenDocument
 from conformance.contract.semantics import semantics
 from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
 from conformance.contract.yaml_file import ContractError as ContractError
@@ -26,6 +27,7 @@ from conformance.model import (
     Ambiguity,
     Combination,
     Contract,
+    Document,
     Exclusion,
     Layer,
     Level,
@@ -210,7 +212,7 @@ def _assemble(
         provider=data["provider"],
         title=data["title"],
         revision=data["revision"],
-        document=data["document"]["file"],
+        document=Document(**data["document"]),
         sha256=hashlib.sha256(dumps([openapi, data, common]).encode()).hexdigest(),
         openapi=openapi,
         server=_server(openapi, operation, at),
@@ -261,7 +263,8 @@ def _assemble(
             )
         ),
     ]
-    placed = [replace(row, source=_placed(row.source, openapi)) for row in derived]
+    written = WrittenDocument.of(at.read_text("utf-8"))
+    placed = [replace(row, source=_placed(row, openapi, written)) for row in derived]
     requirements = _requirements(contract, placed, data, common, file)
     try:
         meaning = semantics(requirements)
@@ -270,14 +273,17 @@ def _assemble(
     return replace(contract, requirements=requirements, semantics=meaning)
 
 
-def _placed(source: Source, openapi: Mapping[str, Any]) -> Source:
-    """The source of a derived row as the document has it, so that whoever follows the pointer arrives."""
-    return replace(source, at=locate(openapi, source.at)) if source.at.startswith("#") else source
+def _placed(row: Requirement, openapi: Mapping[str, Any], written: WrittenDocument) -> Source:
+    """The source of a derived row with the pointer to where openapi.yaml has it, and the words that stand there."""
+    if not row.source.at.startswith("#"):
+        return row.source
+    at = locate(openapi, row.source.at)
+    return replace(row.source, at=at, quote=row.source.quote or written.quote(at, str(row.params.get("keyword", ""))))
 
 
 def _source(row: Mapping[str, Any]) -> Source:
     found = row.get("source", {})
-    return Source(found.get("at", ""), found.get("page", ""))
+    return Source(found.get("at", ""), found.get("page", ""), found.get("quote", ""))
 
 
 def _parameters(request: Mapping[str, Any], at: str) -> dict[str, Parameter]:

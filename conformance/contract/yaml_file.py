@@ -71,6 +71,13 @@ def parse_yaml(text: str, path: Path) -> Any:
         raise ContractError(path, place, f"is not YAML: {told}") from None
 
 
+def compose_yaml(text: str) -> yaml.Node:
+    """The nodes of a text that `parse_yaml` has read as an object or a list, each with its position."""
+    node = yaml.compose(text, Loader=_Loader)
+    assert node is not None  # noqa: S101 - only an empty text has none
+    return node
+
+
 def _too_deep(text: str) -> bool:
     """Whether the text nests so deep that libyaml, which calls itself for each level, would take the process along."""
     depth = 0

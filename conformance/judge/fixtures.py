@@ -7,7 +7,17 @@ from typing import Any
 
 from conformance.contract.semantics import semantics
 from conformance.judge.catalogue import Example
-from conformance.model import Contract, Credential, Ending, Membership, Parameter, RequestCase, Source, Validity
+from conformance.model import (
+    Contract,
+    Credential,
+    Document,
+    Ending,
+    Membership,
+    Parameter,
+    RequestCase,
+    Source,
+    Validity,
+)
 from conformance.model.exchange import Attempt, Exchange, Group, Piece
 from conformance.model.json_text import MISSING, dumps
 from conformance.model.parameter_traits import Bends, ParameterTraits, Role
@@ -138,7 +148,8 @@ def contract(**changes: Any) -> Contract:
         for name in (*defaults, *names)
     }
     whole: dict[str, Any] = {
-        "provider": "example", "title": "Example", "revision": "2026-01-01", "document": "example.txt",
+        "provider": "example", "title": "Example", "revision": "2026-01-01",
+        "document": Document(file="example.txt", form="prose"),
         "sha256": "0" * 64, "openapi": {},
         "server": "http://127.0.0.1", "path": "/completions", "method": "POST", "operation_at": "#", "request": {},
         "response": {}, "chunk": {}, "errors": {}, "parameters": parameters, "limits": (), "requirements": (),

@@ -39,10 +39,41 @@ class Edge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a promise stands: `at`, a JSON pointer into openapi.yaml; `page`, file and lines of the document."""
+    """Where a promise stands.
+
+    `at` is a JSON pointer into openapi.yaml, or names the section of a standard or the clients that rely on it; `page`
+    is the file and the lines of the provider's document; `quote` holds the words that the promise rests on.
+    """
 
     at: str
     page: str = ""
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The document that a provider publishes, and where its content stands in the contract's folder."""
+
+    file: str
+    form: str
+    title: str = ""
+    url: str = ""  # as the document prints it; empty where it prints none
+    index: str = ""  # the provider's list of pages, as the document prints it
+    retrieved: str = ""
+    sha256: str = ""
+    vendored: str = "openapi.yaml"
+    note: str = ""
+
+    def __str__(self) -> str:
+        """One line by which a reader finds the document and can tell whether it is the same."""
+        address = self.url or (f"listed in {self.index}" if self.index else "")
+        parts = (self.form, address, f"retrieved {self.retrieved}" if self.retrieved else "", self.hash_prefix)
+        details = ", ".join(part for part in parts if part)
+        return f"“{self.title}” ({details})" if self.title else f"{self.file} ({details})"
+
+    @property
+    def hash_prefix(self) -> str:
+        return f"sha256 {self.sha256[:12]}" if self.sha256 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +252,7 @@ class Contract:
     provider: str
     title: str
     revision: str
-    document: str
+    document: Document
     sha256: str
     openapi: Mapping[str, Any]
     server: str

@@ -146,7 +146,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _requirement(row: Mapping[str, Any]) -> Requirement:
     """A requirement as it was at the time of the results; the contract may have changed since."""
-    source = Source(row["source"]["at"], row["source"]["page"])
+    source = Source(row["source"]["at"], row["source"]["page"], row["source"].get("quote", ""))
     return Requirement(row["id"], row["check"], Level(row["level"]), Layer(row["layer"]), row["promise"], source)
 
 

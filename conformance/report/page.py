@@ -180,6 +180,9 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     yield "target", target["base_url"], ""
     yield "model", target["model"] or "–", ""
     yield "contract", f"{results['provider']} {results['contract_revision']}", ""
+    if document := results.get("document"):
+        address = document.get("url") or document.get("index") or document["form"]
+        yield "document", f"{document.get('title') or document['file']}, {address}", document["file"]
     pinned = results.get("requirement_set")
     if pinned:
         newer = sum(not scored(row) for row in results["requirements"])

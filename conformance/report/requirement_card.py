@@ -78,9 +78,11 @@ def _card(contract: Contract, requirement: Requirement) -> Iterator[str]:
 
 def source(contract: Contract, requirement: Requirement) -> str:
     """Where the promise is written: in the vendored document and on the provider's page, or in a standard."""
-    at, page = requirement.source.at, requirement.source.page
+    at, quote = requirement.source.at, requirement.source.quote
+    lines = requirement.source.page.partition(":")[2]
     pointer = f"`specs/{contract.provider}/openapi.yaml{at}`" if at.startswith("#") else at
-    return pointer + (f" ({page})" if page else "")
+    page = f", line {lines} of {contract.document}" if lines else ""
+    return pointer + page + (f": “{quote}”" if quote else "")
 
 
 def exercised(check: Check, requirement: Requirement) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +24,7 @@ from conformance.run.reproducer import readable_first, seen
 from conformance.selftest.mutation_score import mutation_score
 
 if TYPE_CHECKING:
-    from conformance.model import Evidence, RequestCase, Verdict
+    from conformance.model import Evidence, RequestCase, Source, Verdict
     from conformance.model.exchange import Exchange
     from conformance.run import Run
 
@@ -64,6 +65,7 @@ def document(
         "suite_version": __version__,
         "contract_revision": contract.revision,
         "contract_sha256": contract.sha256,
+        "document": {name: value for name, value in asdict(contract.document).items() if value},
         "requirement_set": dict(contract.frozen) or None,
         "plan_sha256": run.plan_sha256,
         "seed": run.seed,
@@ -85,6 +87,11 @@ def document(
     }
 
 
+def _source(source: Source) -> dict[str, str]:
+    quote = {"quote": source.quote} if source.quote else {}
+    return {"at": source.at, "page": source.page, **quote}
+
+
 def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Exchange], run: Run) -> dict[str, Any]:
     requirement = verdict.requirement
     cases = {one.case: exchanges[one.case].case for one in verdict.evidence if one.case in exchanges}
@@ -101,7 +108,7 @@ def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Ex
         "promise": requirement.promise,
         "why": check.why if check else "",
         "fix": check.fix if check else "",
-        "source": {"at": requirement.source.at, "page": requirement.source.page},
+        "source": _source(requirement.source),
         "examined": verdict.examined,
         "exchanges": verdict.exchanges,
         "violations": verdict.violations,
