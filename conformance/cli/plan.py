@@ -88,6 +88,7 @@ def _cases(dry_run: Plan) -> Iterator[str]:
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
     from conformance.recording.plan_lock import LockError
     from conformance.run.launch import check
+    from conformance.run.locked_run import make_lock
 
     contract = check(chosen, of_target=bool(chosen.base_url))
     seeded = "seed" in from_environment() | present(given)
