@@ -1,10 +1,11 @@
-"""Every fault and oddity on every contract; `nox -s mutants` runs this and keeps scores.json."""
+"""Mutation tests: every fault and every legal variant under every contract; `nox -s mutants` stores the scores."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -15,59 +16,61 @@ from conformance.selftest.mutation_score import stored
 from conformance.selftest.mutation_testing import PLANTED, PROFILES, Trial, home, pairs, trials
 from conformance.selftest.scores import merged, table, wire_table, write
 
-HERE = Path(__file__).parents[1] / "conformance" / "selftest"
+SURVIVORS = Path(__file__).parents[1] / "conformance" / "selftest" / "survivors.yaml"
+Row = dict[str, str]
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("names", nargs="?", default="*", help="glob of faults and oddities")
-    asked.add_argument("--provider", action="append", default=[], choices=providers())
-    asked.add_argument("--profile", action="append", default=[], choices=PROFILES)
-    asked.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    asked.add_argument("--home", action="store_true", help="each on one contract only, as the tests have it")
-    asked.add_argument("--store", action="store_true", help="keep the scores of what was run whole")
-    given = asked.parse_args()
-    began = time.monotonic()
-    wanted = pairs(given.names, given.profile or PROFILES, given.provider)
-    if given.home:
-        wanted = [one for one in wanted if home(PLANTED[one[2]]) == one[0]]
-    found = []
-    for one in trials(wanted, given.jobs):
-        found.append(one)
-        if len(found) % 100 == 0:
-            print(f"{len(found)} of {len(wanted)} after {time.monotonic() - began:.0f} s", flush=True)
-    reasons = yaml.safe_load((HERE / "survivors.yaml").read_text("utf-8"))
-    told(found, reasons)
-    print(table(found))
-    print(f"{len(found)} trials in {time.monotonic() - began:.0f} s with {given.jobs} processes")
-    wire = {name: one["gate"] for name, one in stored().get("wire", {}).items()}
-    if wire and given.names == "*":
-        print(f"\nApart from these faults, as `nox -s mutators` left it:\n{wire_table(wire)}")
-    if given.store and given.names == "*" and not given.home:
-        write(merged(found))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="?", default="*", help="glob of faults and legal variants")
+    parser.add_argument("--provider", action="append", default=[], choices=providers())
+    parser.add_argument("--profile", action="append", default=[], choices=PROFILES)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--home", action="store_true", help="each under one contract only, as in the tests")
+    parser.add_argument("--store", action="store_true", help="store the scores; only without a glob and --home")
+    options = parser.parse_args()
+    start = time.monotonic()
+    wanted = pairs(options.names, options.profile or PROFILES, options.provider)
+    if options.home:
+        wanted = [(provider, profile, name) for provider, profile, name in wanted if home(PLANTED[name]) == provider]
+    results = []
+    for result in trials(wanted, options.jobs):
+        results.append(result)
+        if len(results) % 100 == 0:
+            print(f"{len(results)} of {len(wanted)} after {time.monotonic() - start:.0f} s", flush=True)
+    print_exceptions(results, yaml.safe_load(SURVIVORS.read_text("utf-8")))
+    print(table(results))
+    print(f"{len(results)} trials in {time.monotonic() - start:.0f} s with {options.jobs} processes")
+    wire = {name: profiles["gate"] for name, profiles in stored().get("wire", {}).items()}
+    if wire and options.names == "*":
+        print(f"\nStored scores of wire mutations (`nox -s mutators`):\n{wire_table(wire)}")
+    if options.store and options.names == "*" and not options.home:
+        write(merged(results))
 
 
-def told(found: list[Trial], reasons: list[dict[str, str]]) -> None:
-    """What survived, what fell that was not said to, and what was held against an oddity."""
-    for one in found:
-        where = f"{one.provider} {one.profile} {one.name}"
-        if not one.check:
-            if one.fell or one.broke:
-                print(f"HELD AGAINST {where}: {one.why}")
-        elif not one.killed:
-            print(f"SURVIVED {where} ({one.check}, fired {one.fired}): {reason_of(one, reasons) or one.why}")
-        elif one.broke:
-            print(f"CRASHED {where}: {one.why}")
-        elif one.beyond:
-            print(f"beyond {where} ({one.check}): {', '.join(one.beyond)}")
-        if one.killed and reason_of(one, reasons):
+def print_exceptions(results: Sequence[Trial], survivors: Sequence[Row]) -> None:
+    """Print which faults survived or crashed, which checks failed unexpectedly, and which flagged a legal variant."""
+    for result in results:
+        where = f"{result.provider} {result.profile} {result.name}"
+        listed = listed_reason(result, survivors)
+        if not result.check:
+            if not result.accepted:
+                print(f"FLAGGED {where}: {result.why}")
+        elif not result.killed:
+            print(f"SURVIVED {where} ({result.check}, triggered {result.triggered}): {listed or result.why}")
+        elif result.crashed:
+            print(f"CRASHED {where}: {result.why}")
+        elif result.unexpected:
+            print(f"unexpected {where} ({result.check}): {', '.join(result.unexpected)}")
+        if result.killed and listed:
             print(f"LISTED BUT KILLED {where}")
 
 
-def reason_of(one: Trial, reasons: list[dict[str, str]]) -> str:
-    for row in reasons:
-        here = fnmatchcase(one.name, row["fault"]) and one.profile == row["profile"]
-        if here and one.provider in row.get("providers", [one.provider]):
+def listed_reason(result: Trial, survivors: Sequence[Row]) -> str:
+    """Why this fault may survive, according to survivors.yaml; empty where it may not."""
+    for row in survivors:
+        matches = fnmatchcase(result.name, row["fault"]) and result.profile == row["profile"]
+        if matches and result.provider in row.get("providers", [result.provider]):
             return row["reason"]
     return ""
 

@@ -17,7 +17,6 @@ from conformance.certificate.examine import Examined
 from conformance.certificate.keys import Public
 from conformance.certificate.levels import levels, overall
 from conformance.report.tally import broken, scored
-from conformance.selftest.mutation_score import stored
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"
@@ -110,9 +109,9 @@ def derived(found: Examined) -> dict[str, Any]:
 
 
 def _proof(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How many planted faults this suite finds under this contract, with the catalogue that says which they are."""
+    """How many planted faults this suite finds under this contract, with the build that this was measured on."""
     score = results["mutation_score"]
-    return {**score, "catalogue_sha256": stored()["catalogue"]} if score else None
+    return {**score, "catalogue_sha256": score["build"]} if score else None
 
 
 def _configuration(told: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Why it is right that nobody notices a change on the wire: unnoticed.yaml, read."""
+"""The allowlist of wire mutations: which changes of a good reply no check need detect, and why (undetected.yaml)."""
 
 from __future__ import annotations
 
@@ -6,56 +6,60 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from conformance.contract import providers
 from conformance.contract.yaml_file import read_yaml
 
 FILE: Final = Path(__file__).parent / "undetected.yaml"
+Place: TypeAlias = tuple[str, str, str]
+"""Provider, place in a reply, and change."""
 
 
-@dataclass(frozen=True)
-class Excuse:
-    """The changes at a place that a client has no reason to mind, under these contracts."""
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """Changes at a place that a client has no reason to mind, under these contracts."""
 
     at: str
     changes: tuple[str, ...]
     providers: tuple[str, ...]
     reason: str
-    narrow: bool = False  # whether it names its contracts
+    names_providers: bool = False
 
     def covers(self, provider: str, place: str, change: str) -> bool:
-        pattern = self.at.replace("[", "[[]")  # a bracket is a bracket here
+        pattern = self.at.replace("[", "[[]")  # a bracket stands for itself
         return provider in self.providers and change in self.changes and fnmatchcase(place, pattern)
 
 
-def excuses() -> tuple[Excuse, ...]:
-    """All of them; the first that covers a change speaks for it."""
+def allowlist() -> tuple[Entry, ...]:
+    """All entries; the first that covers a change gives its reason."""
     everybody = tuple(providers())
     return tuple(
-        Excuse(
-            row["at"], tuple(row["changes"]), tuple(row.get("providers", everybody)), row["reason"], "providers" in row
+        Entry(
+            at=row["at"],
+            changes=tuple(row["changes"]),
+            providers=tuple(row.get("providers", everybody)),
+            reason=row["reason"],
+            names_providers="providers" in row,
         )
         for row in read_yaml(FILE)
     )
 
 
-def reason(rows: Iterable[Excuse], provider: str, place: str, change: str) -> str:
-    """Why this change may go unnoticed; empty where nobody says."""
-    return next((row.reason for row in rows if row.covers(provider, place, change)), "")
+def reason(entries: Iterable[Entry], provider: str, place: str, change: str) -> str:
+    """Why this change may go undetected; empty where no entry covers it."""
+    return next((entry.reason for entry in entries if entry.covers(provider, place, change)), "")
 
 
-Place = tuple[str, str, str]  # provider, place, change
-
-
-def idle(rows: Iterable[Excuse], unnoticed: Collection[Place], noticed: Collection[Place]) -> Iterator[str]:
-    """What is listed and noticed all the same: a place that no contract of its row lets pass, a contract of no use."""
-    for row in rows:
-        used = {one for one in unnoticed if row.covers(*one)}
-        for provider in sorted(set(row.providers if row.narrow else ()) - {one[0] for one in used}):
-            yield f"{row.at} {', '.join(row.changes)}: of no use under {provider}"
-        covered = {one[1:] for one in noticed if row.covers(*one)} | {one[1:] for one in used}
-        for place, change in sorted(covered - {one[1:] for one in used}):
-            yield f"{row.at}: covers {place} {change}, which is noticed"
-        for change in sorted(set(row.changes) - {one[2] for one in used}):
-            yield f"{row.at}: nobody lets {change} pass"
+def unneeded(entries: Iterable[Entry], undetected: Collection[Place], detected: Collection[Place]) -> Iterator[str]:
+    """What the allowlist need not say: changes that some check detects, and contracts under which none passes."""
+    for entry in entries:
+        used = {place for place in undetected if entry.covers(*place)}
+        named = set(entry.providers if entry.names_providers else ())
+        for provider in sorted(named - {place[0] for place in used}):
+            yield f"{entry.at} {', '.join(entry.changes)}: not needed under {provider}"
+        needed = {place[1:] for place in used}
+        for at, change in sorted({place[1:] for place in detected if entry.covers(*place)} - needed):
+            yield f"{entry.at}: covers {at} {change}, which is detected"
+        for change in sorted(set(entry.changes) - {place[2] for place in used}):
+            yield f"{entry.at}: {change} is detected under every contract"

@@ -1,4 +1,4 @@
-"""What the checks are worth: every fault must be caught by its check, and no oddity may be held against anybody."""
+"""Mutation testing: the primary check of every fault must fail, and no check may fail because of a legal variant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from multiprocessing import get_context
 from typing import Any, Final
 from zlib import crc32
@@ -32,19 +32,21 @@ from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 KEY: Final = "a-key"
 MODEL: Final = "reference"
-NOON: Final = 1_760_000_000.0  # the clock stands still: what a fault leaves alone comes back byte for byte
+FIXED_TIME: Final = (
+    1_760_000_000.0  # with a clock that stands still, replies that a fault leaves alone are the same bytes
+)
 PROFILES: Final = ("gate", "full")
 PLANTED: Final[Mapping[str, Fault | LegalVariant]] = {**FAULTS, **LEGAL_VARIANTS}
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A contract and a profile, with the run that nothing is wrong with, and what all runs here have in common."""
+    """A contract and a profile, with the run against the unaltered reference and what all its runs share."""
 
     profile: str
-    scene: PlanContext
+    context: PlanContext
     drawn: Drawn
-    serving: RequirementCoverage
+    coverage: RequirementCoverage
     remembered: Remembered = field(default_factory=Remembered, repr=False)
     plain: InProcessRun | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
@@ -52,104 +54,114 @@ class Baseline:
 
     @property
     def contract(self) -> Contract:
-        return self.scene.contract
+        return self.context.contract
 
     def run(self, **planted: Any) -> tuple[Reference, InProcessRun]:
-        """A rehearsal against the reference with these faults or oddities."""
-        provider = altered_reference(self.contract, KEY, now=_noon, **planted)
-        plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).phases()
-        return provider, run_in_process(
-            provider, plan, attempts=usual(self.profile).requests, known=self.known, cache=self.cache.copy()
-        )
+        """A run against the reference with these faults or legal variants."""
+        reference = altered_reference(self.contract, KEY, now=_fixed_time, **planted)
+        plan = Planner(self.context, self.drawn, serving=self.coverage, remembered=self.remembered).phases()
+        attempts = usual(self.profile).requests
+        run = run_in_process(reference, plan, attempts=attempts, known=self.known, cache=self.cache.copy())
+        return reference, run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What became of one fault or oddity on one ground.
+    """The result of one fault or legal variant under one contract and profile.
 
-    `check`: the one that must fall, empty for an oddity. `fell`: the checks that fell above the plain run, each with
-    the first message. `besides`: those that may. `broke`: what crashed, of the reference or of a check.
+    `check` is the primary check of a fault, empty for a legal variant. `failed` are the checks that failed beyond the
+    plain run, each with its first message; `allowed` are those that may fail with the primary check. `triggered` counts
+    the replies that were altered. `crashed` says what raised, in the reference or in a check.
     """
 
     provider: str
     profile: str
     name: str
     check: str
-    fired: int
-    fell: Mapping[str, str]
-    besides: frozenset[str] = frozenset()
-    broke: tuple[str, ...] = ()
+    triggered: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    allowed: frozenset[str] = frozenset()
+    crashed: tuple[str, ...] = ()
 
     @property
     def killed(self) -> bool:
-        """Whether the check that must fall did."""
-        return self.check in self.fell
+        """Whether the primary check failed."""
+        return self.check in self.failed
+
+    @property
+    def accepted(self) -> bool:
+        """Whether no check failed, as it must be with a legal variant."""
+        return not self.failed and not self.crashed
 
     @property
     def area(self) -> str:
-        return checks()[self.check].area if self.check else "oddities"
+        return checks()[self.check].area if self.check else "legal variants"
 
     @property
-    def beyond(self) -> tuple[str, ...]:
-        """The checks that fell and were not said to."""
-        return tuple(sorted(self.fell.keys() - self.besides - {self.check}))
+    def unexpected(self) -> tuple[str, ...]:
+        """The checks that failed though the fault does not declare them."""
+        return tuple(sorted(self.failed.keys() - self.allowed - {self.check}))
 
     @property
     def why(self) -> str:
-        """How it came to survive, or what was held against it."""
-        if self.broke:
-            return self.broke[0]
-        if not self.fired and self.check:
-            return "no request gave it an occasion"
-        if not self.fell:
-            return "it showed, and no check fell" if self.check else ""
-        return f"fell: {', '.join(sorted(self.fell))}" if self.check else "; ".join(self.fell.values())
+        """Why a fault survived, or which checks flagged a legal variant."""
+        if self.crashed:
+            return self.crashed[0]
+        if not self.triggered and self.check:
+            return "no request triggered it"
+        if not self.failed:
+            return "it was triggered, and no check failed" if self.check else ""
+        return f"failed: {', '.join(sorted(self.failed))}" if self.check else "; ".join(self.failed.values())
 
 
 @lru_cache(maxsize=len(PROFILES) * 5)
 def baseline(provider: str, profile: str) -> Baseline:
     """A contract and a profile with their plain run."""
     options = PlanOptions(model=MODEL, profile=profile, has_key=True)
-    scene = plan_context(_contract(provider), checks(), options)
-    bare = Baseline(profile, scene, draw(scene), RequirementCoverage(scene.contract, scene.checks))
-    _, plain = bare.run()
+    context = plan_context(_contract(provider), checks(), options)
+    unrun = Baseline(profile, context, draw(context), RequirementCoverage(context.contract, context.checks))
+    _, plain = unrun.run()
     cache = FindingCache()
-    judge_all(scene.contract, Traffic(plain.exchanges, plain.planned, cache))
-    return replace(bare, plain=plain, known={x.case.id: x for x in plain.exchanges}, cache=cache)
+    judge_all(context.contract, Traffic(plain.exchanges, plain.planned, cache))
+    return replace(unrun, plain=plain, known={x.case.id: x for x in plain.exchanges}, cache=cache)
 
 
 def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:
-    """One fault or oddity on one ground."""
-    about = partial(Trial, where.contract.provider, where.profile, planted.name)
-    check, besides, part = "", frozenset[str](), "variants"
-    if isinstance(planted, Fault):
-        check, besides, part = planted.check, planted.also, "faults"
+    """Try one fault or legal variant."""
+    is_fault = isinstance(planted, Fault)
+    result = Trial(
+        provider=where.contract.provider,
+        profile=where.profile,
+        name=planted.name,
+        check=planted.check if isinstance(planted, Fault) else "",
+        allowed=planted.also if isinstance(planted, Fault) else frozenset(),
+    )
     try:
-        provider, run = where.run(**{part: (planted,)})
-    except Exception as error:  # noqa: BLE001 - it is wrong itself, and that is what the trial says
-        return about(check, 0, {}, besides, (f"the reference raised {type(error).__name__}: {error}",))
-    fell: dict[str, str] = {}
-    new = run.broken - (where.plain.broken if where.plain else frozenset())
+        reference, run = where.run(**{"faults" if is_fault else "variants": (planted,)})
+    except Exception as error:  # noqa: BLE001 - the fault itself is wrong, and that is the result
+        return replace(result, crashed=(f"the reference raised {type(error).__name__}: {error}",))
+    failed: dict[str, str] = {}
+    broken = run.broken - (where.plain.broken if where.plain else frozenset())
     for verdict in run.verdicts:
-        if verdict.requirement.id in new:
-            fell.setdefault(verdict.requirement.check, f"{verdict.requirement.id}: {verdict.reason}")
-    broke = tuple(verdict.reason for verdict in run.verdicts if verdict.outcome is Outcome.ERROR)
-    return about(check, provider.fired.get(planted.name, 0), fell, besides, broke)
+        if verdict.requirement.id in broken:
+            failed.setdefault(verdict.requirement.check, f"{verdict.requirement.id}: {verdict.reason}")
+    crashed = tuple(verdict.reason for verdict in run.verdicts if verdict.outcome is Outcome.ERROR)
+    return replace(result, triggered=reference.fired.get(planted.name, 0), failed=failed, crashed=crashed)
 
 
 def applying(planted: Fault | LegalVariant) -> tuple[str, ...]:
-    """The providers whose contracts give it an occasion."""
+    """The providers under whose contracts it can be triggered."""
     return tuple(name for name in providers() if planted.applies(_contract(name)))
 
 
 def home(planted: Fault | LegalVariant) -> str:
-    """One of them, always the same; over all faults, each has its share. Empty where it applies to none."""
-    found = applying(planted)
-    return found[crc32(planted.name.encode()) % len(found)] if found else ""
+    """One of them, chosen by the hash of its name so that all contracts have a share; empty where none applies."""
+    names = applying(planted)
+    return names[crc32(planted.name.encode()) % len(names)] if names else ""
 
 
 def pairs(names: str = "*", profiles: Sequence[str] = PROFILES, only: Sequence[str] = ()) -> list[tuple[str, str, str]]:
-    """Provider, profile and name of every trial there is, or of those that match."""
+    """Provider, profile and name of every trial, or of those whose names match a glob."""
     return [
         (provider, profile, planted.name)
         for profile in profiles
@@ -160,7 +172,7 @@ def pairs(names: str = "*", profiles: Sequence[str] = PROFILES, only: Sequence[s
 
 
 def trials(wanted: Sequence[tuple[str, str, str]], jobs: int = 1) -> Iterator[Trial]:
-    """These trials in their order, in as many processes."""
+    """The results of these trials in their order, from `jobs` processes."""
     if jobs == 1:
         yield from map(_trial, wanted)
         return
@@ -178,5 +190,5 @@ def _contract(provider: str) -> Contract:
     return load(provider)
 
 
-def _noon() -> float:
-    return NOON
+def _fixed_time() -> float:
+    return FIXED_TIME

@@ -1,108 +1,92 @@
-"""Scores of the kill matrix: counted, printed, kept beside the hash of what they were earned with."""
+"""Mutation scores: counted, printed as tables, and stored with the build that they were measured on."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from conformance.contract import load, providers
-from conformance.judge.catalogue import load as checks
-from conformance.selftest.faults import FAULTS
-from conformance.selftest.legal_variants import LEGAL_VARIANTS
-from conformance.selftest.mutation_score import FILE, stored
+from conformance.selftest.mutation_score import FILE, source_hash, stored
 from conformance.selftest.mutation_testing import Trial
 
 Scores = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
-def catalogue() -> str:
-    """A hash over all that a score depends on by name: faults with their checks, oddities, checks, requirements."""
-    told = [
-        sorted([name, one.check, one.says, *sorted(one.also)] for name, one in FAULTS.items()),
-        sorted([name, one.says] for name, one in LEGAL_VARIANTS.items()),
-        sorted(checks()),
-        [
-            [name, sorted(f"{row.id} {row.check} {row.level}" for row in load(name).requirements)]
-            for name in providers()
-        ],
-    ]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
-
-
 def merged(trials: Iterable[Trial]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Provider → profile → faults killed, faults in all, the same by area, survivors, and oddities left in peace."""
-    sorted_out: dict[tuple[str, str], list[Trial]] = defaultdict(list)
-    for one in trials:
-        sorted_out[one.provider, one.profile].append(one)
-    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for (provider, profile), members in sorted(sorted_out.items()):
-        faults = [one for one in members if one.check]
-        variants = [one for one in members if not one.check]
-        found[provider][profile] = {
-            "killed": sum(one.killed for one in faults),
+    """Provider → profile → faults killed, of all, both by area, the survivors, and the legal variants accepted."""
+    by_column: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        by_column[trial.provider, trial.profile].append(trial)
+    scores: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for (provider, profile), members in sorted(by_column.items()):
+        faults = [trial for trial in members if trial.check]
+        variants = [trial for trial in members if not trial.check]
+        scores[provider][profile] = {
+            "killed": sum(trial.killed for trial in faults),
             "of": len(faults),
-            "areas": {area: [kills, of] for area, (kills, of) in sorted(_areas(faults).items())},
-            "survivors": sorted(one.name for one in faults if not one.killed),
-            "oddities": [sum(not one.fell and not one.broke for one in variants), len(variants)],
+            "areas": {area: [killed, of] for area, (killed, of) in sorted(_by_area(faults).items())},
+            "survivors": sorted(trial.name for trial in faults if not trial.killed),
+            "legal_variants": [sum(trial.accepted for trial in variants), len(variants)],
         }
-    return dict(found)
+    return dict(scores)
 
 
-def _areas(faults: Sequence[Trial]) -> dict[str, tuple[int, int]]:
-    of, killed = Counter(one.area for one in faults), Counter(one.area for one in faults if one.killed)
-    return {area: (killed[area], number) for area, number in of.items()}
+def _by_area(faults: Sequence[Trial]) -> dict[str, tuple[int, int]]:
+    of = Counter(trial.area for trial in faults)
+    killed = Counter(trial.area for trial in faults if trial.killed)
+    return {area: (killed[area], count) for area, count in of.items()}
 
 
 def table(trials: Iterable[Trial]) -> str:
-    """The scores as text: an area a line, a provider and profile a column."""
+    """The scores as text: a line for each area, a column for each provider and profile."""
     scores = merged(trials)
     columns = [(provider, profile) for provider, profiles in scores.items() for profile in profiles]
-    areas = sorted({area for one in columns for area in scores[one[0]][one[1]]["areas"]})
+    cells = [scores[provider][profile] for provider, profile in columns]
+    areas = sorted({area for score in cells for area in score["areas"]})
     rows = [["", *(f"{provider[:11]} {profile}" for provider, profile in columns)]]
-    each = [scores[provider][profile] for provider, profile in columns]
-    rows.extend([area, *(_share(one["areas"].get(area)) for one in each)] for area in areas)
-    rows.append(["all faults", *(_share([one["killed"], one["of"]]) for one in each)])
-    rows.append(["killed, %", *(f"{100 * one['killed'] / one['of']:.1f}" if one["of"] else "" for one in each)])
-    rows.append(["oddities in peace", *(_share(one["oddities"]) for one in each)])
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    rows.extend([area, *(_fraction(score["areas"].get(area)) for score in cells)] for area in areas)
+    rows.append(["all faults", *(_fraction([score["killed"], score["of"]]) for score in cells)])
+    rows.append(
+        ["killed, %", *(f"{100 * score['killed'] / score['of']:.1f}" if score["of"] else "" for score in cells)]
+    )
+    rows.append(["legal variants accepted", *(_fraction(score["legal_variants"]) for score in cells)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
 
 
-def _share(told: Sequence[int] | None) -> str:
-    return f"{told[0]}/{told[1]}" if told else ""
+def _fraction(counts: Sequence[int] | None) -> str:
+    return f"{counts[0]}/{counts[1]}" if counts else ""
 
 
 def wire_table(counts: Mapping[str, Mapping[str, Any]]) -> str:
-    """The score on the wire as text, a contract a line: no part of the score of the faults."""
-    head = f"{'changes on the wire':<20}  noticed  rightly not  gaps"
+    """The scores of wire mutations as text, a line for each contract; faults do not count here."""
+    head = f"{'wire mutations':<20}  detected  accepted  gaps"
     rows = [
-        f"{name:<20}  {one['noticed']}/{one['of']}  {one['rightly_not']:<11}  {one['gaps']}"
-        for name, one in sorted(counts.items())
+        f"{name:<20}  {score['detected']}/{score['of']}   {score['accepted']:<8}  {score['gaps']}"
+        for name, score in sorted(counts.items())
     ]
     return "\n".join([head, *rows])
 
 
 def write(scores: Scores) -> None:
-    """Keep these scores, and of the stored ones those that were earned with the same catalogue."""
-    now, whole = catalogue(), stored()
-    if whole["catalogue"] != now:
-        whole |= {"catalogue": now, "scores": {}}
+    """Store these scores as those of this build, and keep the stored ones of other contracts and profiles."""
+    everything = stored()
     for provider, profiles in scores.items():
-        whole["scores"][provider] = {**whole["scores"].get(provider, {}), **profiles}
-    _keep(whole)
+        of_this_build = {profile: {**score, "build": source_hash()} for profile, score in profiles.items()}
+        everything["scores"][provider] = {**everything["scores"].get(provider, {}), **of_this_build}
+    _store(everything)
 
 
 def write_wire(counts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Keep how many changes of good replies were noticed, and which were not: a score apart, which no fault touches."""
-    whole = stored()
-    whole["wire"] = {**whole.get("wire", {}), **{name: {"gate": dict(one)} for name, one in counts.items()}}
-    _keep(whole)
+    """Store how many wire mutations were detected, and which were not."""
+    everything = stored()
+    of_this_build = {name: {"gate": {**score, "build": source_hash()}} for name, score in counts.items()}
+    everything["wire"] = {**everything.get("wire", {}), **of_this_build}
+    _store(everything)
 
 
-def _keep(whole: Mapping[str, Any]) -> None:
-    FILE.write_text(json.dumps(whole, indent=1, sort_keys=True) + "\n", "utf-8")
+def _store(everything: Mapping[str, Any]) -> None:
+    FILE.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n", "utf-8")
