@@ -47,6 +47,13 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def nightly(session: nox.Session) -> None:
+    """Are the stored scores those of this build? Run it after `mutants` and `mutators`."""
+    session.install(*DEV)
+    session.run("pytest", "-q", *session.posargs, env={"CONFORMANCE_NIGHTLY": "1"})
+
+
+@nox.session
 def mutators(session: nox.Session) -> None:
     """Which changes of a good reply does nobody notice?"""
     session.install(*DEV)

@@ -19,10 +19,6 @@ from conformance.selftest.in_process import InProcessSender, exchange
 from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 CONTRACTS = {name: load(name) for name in providers()}
-NEVER_SEEN = {  # checks that judge nothing: what they record is left to the provider
-    "chunks_share_one_created", "data_field_has_a_space", "edge_is_observed", "error_status_is_documented",
-    "first_byte_time", "longest_silence", "request_id_is_sent", "stream_arrives_in_pieces", "usage_without_asking",
-}  # fmt: skip
 
 
 def bodies():
@@ -53,10 +49,6 @@ def test_a_fault_says_what_goes_wrong_and_which_check_sees_it(name):
     assert any(found.applies(contract) for contract in CONTRACTS.values()), "no contract gives it an occasion"
 
 
-def test_every_check_has_a_fault_of_its_own():
-    assert catalogue().keys() - NEVER_SEEN == {found.check for found in FAULTS.values()}
-
-
 def test_there_is_no_fault_without_a_reason_to_exist():
     assert len({found.alteration.name for found in FAULTS.values()}) == len(FAULTS) >= 150
 
@@ -76,7 +68,6 @@ def test_whatever_bends_the_reference_never_breaks_it(name):
     for place, body in enumerate(bodies()):
         x = exchange(provider, replace(case(body), id=f"c/{place}"))
         assert x.attempts
-        assert x.documents is not None
     for odd in (b"", b"[]", b"{", b"\xff", json.dumps({"model": None, "prompt": {}, "n": 10**9, "stream": 7}).encode()):
         for credential in Credential:
             exchange(provider, replace(case({}), content=odd, credential=credential))

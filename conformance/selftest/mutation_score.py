@@ -17,16 +17,10 @@ from conformance.model.budget import planned_as
 
 FILE: Final = Path(__file__).resolve().with_name("scores.json")
 PACKAGE: Final = Path(__file__).resolve().parents[1]
-SOURCES: Final = [
-    "judge",
-    "plan",
-    "contract",
-    "model",
-    "run",
-    "reference",
-    "selftest/faults",
-    "selftest/legal_variants",
-]
+SOURCES: Final = (
+    *("contract", "judge", "model", "plan", "reference", "run"),
+    *("selftest/faults", "selftest/legal_variants"),
+)
 SUFFIXES: Final = frozenset({".py", ".json", ".yaml", ".toml"})
 
 

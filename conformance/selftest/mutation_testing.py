@@ -32,9 +32,8 @@ from conformance.selftest.legal_variants import LEGAL_VARIANTS
 
 KEY: Final = "a-key"
 MODEL: Final = "reference"
-FIXED_TIME: Final = (
-    1_760_000_000.0  # with a clock that stands still, replies that a fault leaves alone are the same bytes
-)
+FIXED_TIME: Final = 1_760_000_000.0
+"""The clock stands still, so that replies that a fault does not change are the same bytes."""
 PROFILES: Final = ("gate", "full")
 PLANTED: Final[Mapping[str, Fault | LegalVariant]] = {**FAULTS, **LEGAL_VARIANTS}
 
