@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from conformance.judge.catalogue import CheckContext, show
 from conformance.judge.near_ties import near_tie
-from conformance.model import Ending, Finding, Inconclusive, Satisfied, Validity, Violation
+from conformance.model import ENOUGH_REPLIES, Ending, Finding, Inconclusive, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
-
-ENOUGH: Final = 3
 
 Value = TypeVar("Value")
 View = Callable[[Exchange], Mapping[int, Any]]
@@ -41,7 +39,7 @@ def members(group: Group, role: str) -> tuple[Exchange, ...]:
     return tuple(x for x in group.all(role) if comparable(x))
 
 
-def excuse(group: Group, *roles: str) -> Inconclusive | None:
+def not_comparable(group: Group, *roles: str) -> Inconclusive | None:
     """Why these roles cannot be compared; None where they can."""
     for role in roles:
         if members(group, role):
@@ -62,7 +60,7 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def weigh(
+def compare_values(
     first: Sequence[Any],
     second: Sequence[Any],
     noun: str,
@@ -84,10 +82,10 @@ def weigh(
     odd = next((value for value in second if not same(model, value)), second[0])
     shown_odd, shown_model = contrast(odd, model)
     told = f"{noun} is {shown_odd} in {roles[1]!r}"
-    if min(len(first), len(second)) < ENOUGH:
+    if min(len(first), len(second)) < ENOUGH_REPLIES:
         counted = f"seen {len(second)} and {len(first)} times"
         return Inconclusive(
-            f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH} of each would tell", repeat=True
+            f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH_REPLIES} of each would tell", repeat=True
         )
     apart = not any(same(one, other) for one in first for other in second)
     scattered = drawn and not any(same(one, other) for one, other in combinations(second, 2))
@@ -98,7 +96,7 @@ def weigh(
     return Inconclusive(f"the target is not deterministic: {noun} differs between replies to one request")
 
 
-def blame(finding: Finding, case: str) -> Finding:
+def attribute_to(finding: Finding, case: str) -> Finding:
     """The finding with the case that it shows in, where it is a violation."""
     return replace(finding, case=case) if isinstance(finding, Violation) else finding
 
@@ -134,7 +132,7 @@ def compare(
 
     `exact` compares requests that sample as well; otherwise texts that were drawn may differ.
     """
-    problem = excuse(group, *roles)
+    problem = not_comparable(group, *roles)
     if problem:
         yield problem
         return
@@ -149,7 +147,7 @@ def compare(
         if not any((*first, *second)):
             yield Inconclusive(f"{noun} is empty in every reply, so there is nothing to compare")
             continue
-        finding = weigh(first, second, noun, roles, at=f"choice {index}", case=last, same=same, drawn=exact)
+        finding = compare_values(first, second, noun, roles, at=f"choice {index}", case=last, same=same, drawn=exact)
         if drawn and not isinstance(finding, Satisfied):
             finding = Inconclusive(f"{noun} differs, as it may where temperature is above 0")
         elif not isinstance(finding, Satisfied) and (tied := near_tie(sides, index, context)):
@@ -162,7 +160,7 @@ def texts(x: Exchange) -> Mapping[int, str]:
     return {index: choice.text.rstrip("\ufffd") for index, choice in x.choices.items()}
 
 
-def finishes(x: Exchange) -> Mapping[int, str | None]:
+def finish_reasons(x: Exchange) -> Mapping[int, str | None]:
     """The finish_reason of each choice."""
     return {index: choice.finish_reason for index, choice in x.choices.items()}
 
@@ -177,12 +175,12 @@ def unchanged(group: Group, roles: tuple[str, str], context: CheckContext) -> It
     yield from found
     silent = not any(text for role in roles for x in members(group, role) for text in texts(x).values())
     if silent or all(isinstance(one, Satisfied) for one in found):
-        yield from compare(group, roles, finishes, "finish_reason", context)
+        yield from compare(group, roles, finish_reasons, "finish_reason", context)
 
 
 def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
     """Violations for replies with other choices than their counterpart: how many there are is no matter of chance."""
-    if excuse(group, *roles):
+    if not_comparable(group, *roles):
         return
     model = members(group, roles[0])[0]
     for x in members(group, roles[1]):

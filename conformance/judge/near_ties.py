@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from conformance.judge.catalogue import CheckContext, show
-from conformance.judge.token_text import REPLACEMENT, echoed, is_special, raw
+from conformance.judge.token_text import REPLACEMENT, echoed_length, is_special, token_bytes
 from conformance.judge.tolerances import NEAR_TIE
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
@@ -68,12 +68,12 @@ def _answer(request: RequestView, found: Choice, prompt: Any, context: CheckCont
     listed = zip(*(lists.get(name, []) for name in ("tokens", "token_logprobs", "top_logprobs")), strict=False)
     tokens = [(token, value, top if isinstance(top, Mapping) else {}) for token, value, top in listed]
     if request.echo:
-        length = echoed(text, prompt) if isinstance(prompt, str) and prompt else None
+        length = echoed_length(text, prompt) if isinstance(prompt, str) and prompt else None
         if length is None:
             return None
         left, text = len(text[:length].encode("utf-8", "replace")), text[length:]
         while tokens and left > 0:
-            left -= len(raw(str(tokens.pop(0)[0])))
+            left -= len(token_bytes(str(tokens.pop(0)[0])))
     if not all(isinstance(token, str) and isinstance(value, (int, float)) for token, value, _ in tokens):
         tokens = []
     whole = text.rstrip(REPLACEMENT).encode("utf-8", "replace")
@@ -90,8 +90,8 @@ def _rival(answer: Answer, text: bytes) -> str | None:
     """The token that goes on as this text does, nearly as likely as the answer's own; None where none are told."""
     before = b""
     for token, value, top in answer.tokens:
-        if text.startswith(before + raw(token)):
-            before += raw(token)
+        if text.startswith(before + token_bytes(token)):
+            before += token_bytes(token)
             continue
         others = {name: score for name, score in top.items() if name != token and isinstance(score, (int, float))}
         near = [name for name, score in others.items() if abs(score - value) <= NEAR_TIE]
@@ -106,4 +106,4 @@ def _begins(rest: bytes, token: str) -> bool:
     """Whether the rest of a text may begin with this token; one that shows nothing ends it, or is part of one."""
     if not rest:
         return is_special(token) or not token
-    return rest.startswith(raw(token)) if token else rest[0] >= 0x80
+    return rest.startswith(token_bytes(token)) if token else rest[0] >= 0x80

@@ -34,14 +34,14 @@ def is_text(value: str) -> bool:
     return REPLACEMENT not in value and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
-def lengths(text: str) -> frozenset[int]:
+def possible_lengths(text: str) -> frozenset[int]:
     """How long a text is: in characters, UTF-16 units or bytes, as it is or as tokenizers normalise it."""
     forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD"))}
     sizes = (size for one in forms for size in (len(one), len(one.encode("utf-16-le")) // 2, len(one.encode())))
     return frozenset(sizes)
 
 
-def echoed(text: str, prompt: str) -> int | None:
+def echoed_length(text: str, prompt: str) -> int | None:
     """How many characters of `text` are the prompt that it begins with; None where it does not begin with it."""
     opening = _OPENING.match(text)
     heads = {0, opening.end()} if opening else {0}
@@ -66,7 +66,7 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
     """The ways in which the tokens can be read, the literal one first."""
     readings = ["".join(tokens)]
     if any(_BYTES.search(token) or _BYTE.fullmatch(token) for token in tokens):
-        joined = b"".join(map(raw, tokens))
+        joined = b"".join(map(token_bytes, tokens))
         readings += [joined.decode("utf-8", "replace"), joined.decode("utf-8", "ignore")]
     for reading in dict.fromkeys(readings):
         opening = _OPENING.match(reading)
@@ -75,7 +75,7 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
             yield reading[start:].removeprefix(" ")
 
 
-def raw(token: str) -> bytes:
+def token_bytes(token: str) -> bytes:
     """The bytes that a token stands for."""
     single, several = _BYTE.fullmatch(token), _BYTES.search(token)
     if single:
@@ -134,13 +134,13 @@ def same_but_for_a_space(one: str, other: str) -> bool:
     return one == other or one.removeprefix(" ") == other.removeprefix(" ")
 
 
-def loops(text: str) -> bool:
+def repeats_itself(text: str) -> bool:
     """Whether the text repeats itself from the start, over and over, as far as its beginning tells."""
     head = text[:400]
     return any(head.startswith(head[period:]) for period in range(1, len(head) // 2 + 1))
 
 
-def unit(text: str, count: int | None = None) -> str | None:
+def repeated_piece(text: str, count: int | None = None) -> str | None:
     """The piece that the text repeats, at least twice; None where it repeats none.
 
     `count` is how many tokens it was made of, where that is known. A space that a tokenizer drops at the start of a

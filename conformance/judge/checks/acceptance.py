@@ -14,8 +14,6 @@ from conformance.model.json_text import MISSING, dumps, readable
 WORDS: Final = ("message", "detail", "error", "reason")
 """What the member of an error is called that speaks to a person."""
 TRANSIENT: Final = frozenset({408, 429})
-REPEATS: Final = 3
-"""So many times the same failure on one request, while its control succeeds, is no chance."""
 
 
 def error_instead(x: Exchange) -> bool:
@@ -27,7 +25,7 @@ def error_instead(x: Exchange) -> bool:
         if value.get("error") or value.get("object") == "error":
             return True
         if "choices" not in value and not isinstance(document.usage, Mapping):
-            told = complaint(value)
+            told = error_object(value)
             wrapped = told is not value and any(isinstance(told.get(name), str) for name in WORDS)
             return wrapped or bool(value.get("detail") or (value.get("message") and value.get("code")))
     return False
@@ -50,7 +48,7 @@ def denied(x: Exchange, control: Exchange) -> bool:
     return x.status in {401, 403} and x.case.credential is not control.case.credential
 
 
-def complaint(body: Any) -> Any:
+def error_object(body: Any) -> Any:
     """What an error body says, taken out of its wrapping: `error`, or whatever its only member is called."""
     if not isinstance(body, Mapping):
         return body
@@ -60,7 +58,7 @@ def complaint(body: Any) -> Any:
 
 def error_text(x: Exchange) -> str:
     """What an error says to a person: its message, or else what there is."""
-    error: Any = complaint(x.error if x.error is not MISSING else x.json)
+    error: Any = error_object(x.error if x.error is not MISSING else x.json)
     if isinstance(error, Mapping):
         for name in WORDS:
             if error.get(name):
@@ -75,7 +73,7 @@ PARAMS: Final = ("param", "field", "parameter")
 
 def error_param(body: Any) -> Any:
     """The member of the request that an error names in a place of its own."""
-    told = complaint(body)
+    told = error_object(body)
     return next((told[name] for name in PARAMS if name in told), None) if isinstance(told, Mapping) else None
 
 
@@ -93,7 +91,7 @@ def error_words(x: Exchange) -> str:
 MOST_SHOWN: Final = 60
 
 
-def answer(x: Exchange) -> str:
+def describe_reply(x: Exchange) -> str:
     """Status and, where it was no success, the words that came with it."""
     if x.status is None:
         return f"no response ({show(x.last.error or x.ending.value, 80)})"
@@ -130,5 +128,5 @@ def open_control(group: Group) -> tuple[Exchange | None, str]:
     found = next((x for x in controls if accepted(x)), None)
     if found is not None:
         return found, ""
-    told = answer(next(iter(controls))) if controls else "not sent"
+    told = describe_reply(next(iter(controls))) if controls else "not sent"
     return None, f"{label(group)}: its control was not accepted ({told}), so the answer proves nothing"

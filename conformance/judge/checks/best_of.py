@@ -9,7 +9,7 @@ from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check
 from conformance.judge.checks.logprobs import is_number
-from conformance.judge.comparison import excuse, members
+from conformance.judge.comparison import members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain
 from conformance.judge.tolerances import RISK
 from conformance.model import Inconclusive, Satisfied, Violation
@@ -66,7 +66,7 @@ def best_of_is_the_likeliest(group: Group, context: CheckContext) -> Findings:
 
     Fix: draw the candidates, take the mean log probability of each one's tokens, and return the highest.
     """
-    problem = excuse(group, "one", "best")
+    problem = not_comparable(group, "one", "best")
     if problem:
         yield problem
         return

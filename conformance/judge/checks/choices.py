@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.comparison import excuse, members, texts
+from conformance.judge.comparison import members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
@@ -143,7 +143,7 @@ def batch_order_holds(group: Group, context: CheckContext) -> Findings:
     Fix: carry the number of the prompt through the scheduler instead of numbering by completion.
     """
     singles = sorted((role for role in group.members if role.startswith("single-")), key=_number)
-    problem = excuse(group, "batch", *singles)
+    problem = not_comparable(group, "batch", *singles)
     if problem or len(singles) < 2:
         yield problem or Inconclusive("a batch of one prompt has no order")
         return

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.comparison import ENOUGH, constant, contrast, counted, excuse, members, texts
+from conformance.judge.comparison import constant, contrast, counted, members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, usage
-from conformance.model import Finding, Inconclusive, Satisfied, Violation
+from conformance.model import ENOUGH_REPLIES, Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 Replies = tuple[Exchange, ...]
@@ -24,9 +24,9 @@ RUN: Final = 2  # words of another answer, one after the other: single ones turn
     group="burst",
     good=lambda: example(_burst(" one uno", " two due dos deux")),
     bad=lambda: (
-        example(_burst(" two due dos deux", " one uno", times=ENOUGH))
+        example(_burst(" two due dos deux", " one uno", times=ENOUGH_REPLIES))
         + example(_burst(" one uno", " two due dos deux", tokens=9))
-        + example(_burst(" one due dos deux", " two due dos deux", times=ENOUGH))
+        + example(_burst(" one due dos deux", " two due dos deux", times=ENOUGH_REPLIES))
     ),
 )
 def burst_does_not_mix(group: Group, context: CheckContext) -> Findings:
@@ -43,7 +43,7 @@ def burst_does_not_mix(group: Group, context: CheckContext) -> Findings:
         return
     mixed = _mixed(group, solo, context)
     for place in places:
-        problem = excuse(group, f"burst-{place}", f"solo-{place}")
+        problem = not_comparable(group, f"burst-{place}", f"solo-{place}")
         if problem:
             yield problem
             continue
@@ -62,7 +62,7 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], strange: s
     foreign = {place: texts(replies[0]) for place, replies in others.items()}
     observed, expected = contrast(_joined(found), _joined(mine[0]))
     taken = [place for place, text in foreign.items() if text == found and text not in mine and any(found.values())]
-    if taken and len(own) >= ENOUGH and constant(mine):
+    if taken and len(own) >= ENOUGH_REPLIES and constant(mine):
         told_text = f"the text is {observed}, that of request {taken[0]} of the burst"
         return Violation(f"{told_text}; expected {expected} as each time alone", "", x.case.id)
     lost = not any(found.values()) and all(any(one.values()) for one in mine)
@@ -70,9 +70,9 @@ def _judged(x: Exchange, own: Replies, others: Mapping[str, Replies], strange: s
         return Inconclusive(
             f"the target is not deterministic: {observed} in a burst, {expected} alone, nothing from others"
         )
-    if len(own) < ENOUGH:
+    if len(own) < ENOUGH_REPLIES:
         reason = f"the text is {observed} in a burst, {expected} alone"
-        return Inconclusive(f"{reason}; {ENOUGH} replies alone would tell", repeat=True)
+        return Inconclusive(f"{reason}; {ENOUGH_REPLIES} replies alone would tell", repeat=True)
     if constant(mine):
         whose = f" with {show(strange)} of another request of the burst" if strange else ""
         message = f"the text is {observed}{whose}; expected {expected} as each time alone"
@@ -100,8 +100,8 @@ def _mixed(group: Group, solo: Mapping[str, Replies], context: CheckContext) -> 
             if words := _longest(_WORD.findall(said), known, theirs):
                 found[id(x)] = words
                 count += 1
-    once = all(len(own) < ENOUGH for own in solo.values())  # to be sent again
-    return found if once or count >= ENOUGH else {}
+    once = all(len(own) < ENOUGH_REPLIES for own in solo.values())  # to be sent again
+    return found if once or count >= ENOUGH_REPLIES else {}
 
 
 def _longest(said: list[str], known: str, theirs: Iterable[str]) -> str:

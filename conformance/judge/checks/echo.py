@@ -7,7 +7,7 @@ from conformance.judge.checks.logprobs import unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.comparison import comparable, compare, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
-from conformance.judge.token_text import echoed, is_text, same_but_for_a_space
+from conformance.judge.token_text import echoed_length, is_text, same_but_for_a_space
 from conformance.model import ContextOverflow
 from conformance.model.exchange import Choice, Exchange, Group
 from conformance.model.request_view import RequestView
@@ -27,7 +27,7 @@ def _begins(request: RequestView, found: Choice, context: CheckContext) -> int |
     prompt = prompt_of(request, found.index)
     if not isinstance(prompt, str) or not prompt or not is_text(prompt):
         return -1
-    end = echoed(found.text, prompt)
+    end = echoed_length(found.text, prompt)
     refused = context.contract.semantics.context_overflow is ContextOverflow.REFUSE
     if end is None and len(prompt) >= LONG and not refused:
         place = prompt.find(found.text[:32]) if found.text else -1

@@ -7,11 +7,20 @@ from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import unfiltered_choices
-from conformance.judge.comparison import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
+from conformance.judge.comparison import (
+    attribute_to,
+    commonest,
+    compare,
+    contrast,
+    counted,
+    members,
+    not_comparable,
+    texts,
+)
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream, usage
 from conformance.judge.near_ties import near_tie
-from conformance.judge.token_text import loops
-from conformance.model import Inconclusive, Satisfied, Violation
+from conformance.judge.token_text import repeats_itself
+from conformance.model import ENOUGH_REPLIES, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.parameter_traits import Role
 
@@ -21,7 +30,7 @@ AGREED = 3  # best effort: of this many replies to one request at least two are 
 
 def repeats(group: Group, roles: Sequence[str], because: str, context: CheckContext) -> Findings:
     """Whether the same request gives the same text, as best effort does: mostly."""
-    problem = excuse(group, *roles)
+    problem = not_comparable(group, *roles)
     if problem:
         yield problem
         return
@@ -34,7 +43,7 @@ def repeats(group: Group, roles: Sequence[str], because: str, context: CheckCont
     observed, model = contrast("".join(text for _, text in other), "".join(text for _, text in value))
     if times == len(found):
         yield Satisfied()
-    elif len(found) < 2 * ENOUGH:
+    elif len(found) < 2 * ENOUGH_REPLIES:
         yield Inconclusive(
             f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True
         )
@@ -65,8 +74,8 @@ def _rounded(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
         + example(
             group(
                 "seed",
-                first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH,
-                second=[stream(completion(choice(" 5")), request=SEEDED)] * ENOUGH,
+                first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH_REPLIES,
+                second=[stream(completion(choice(" 5")), request=SEEDED)] * ENOUGH_REPLIES,
             )
         )
     ),
@@ -136,7 +145,7 @@ def suffix_is_used(group: Group, context: CheckContext) -> Findings:
 
     Fix: hand the suffix to a model that can insert, or refuse it with a clear 4xx.
     """
-    problem = excuse(group, "without", "with")
+    problem = not_comparable(group, "without", "with")
     if problem:
         yield problem
         return
@@ -145,9 +154,9 @@ def suffix_is_used(group: Group, context: CheckContext) -> Findings:
     ]
     if not any(one == other for one in sides[0] for other in sides[1]):
         yield Satisfied()
-    elif not any(map(tells, (text for side in sides for said, _ in side for text in said.values()))):
+    elif not any(map(is_informative, (text for side in sides for said, _ in side for text in said.values()))):
         yield Inconclusive("the texts are empty or one piece repeated, as they may be whatever the suffix is")
-    elif min(map(len, sides)) < ENOUGH:
+    elif min(map(len, sides)) < ENOUGH_REPLIES:
         yield Inconclusive(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
     elif all(one == sides[0][0] for side in sides for one in side):
         told = f"text and prompt tokens are {show(sides[1][0])} each time, with and without a suffix"
@@ -198,7 +207,7 @@ def tier_is_reported(group: Group, context: CheckContext) -> Findings:
 
     Fix: copy the tier that the scheduler used into `service_tier`.
     """
-    problem = excuse(group, "probe")
+    problem = not_comparable(group, "probe")
     if problem:
         yield problem
         return
@@ -212,12 +221,12 @@ def tier_is_reported(group: Group, context: CheckContext) -> Findings:
         told = f"{member} is {show(listed[-1])}" if listed else f"{member} is missing"
         fits = bool(listed) and (not allowed or listed[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
-        yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
+        yield attribute_to(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
 
 
-def tells(text: str) -> bool:
+def is_informative(text: str) -> bool:
     """Whether a text is such that another one would have been likely: not empty, not the same over and over."""
-    return bool(text.strip()) and not loops(text)
+    return bool(text.strip()) and not repeats_itself(text)
 
 
 def _member(value: Any, name: str) -> Any:
@@ -240,7 +249,7 @@ def _narrow(found: Sequence[str]) -> Group:
 def _suffix(text: str, tokens: int) -> Group:
     alone = plain(completion(choice(), usage=usage(4, 4)), {"temperature": 0})
     between = plain(completion(choice(text), usage=usage(tokens, 4)), {"temperature": 0, "suffix": " 6, 7"})
-    return Group("suffix", "example", {"without": (alone,) * ENOUGH, "with": (between,) * ENOUGH})
+    return Group("suffix", "example", {"without": (alone,) * ENOUGH_REPLIES, "with": (between,) * ENOUGH_REPLIES})
 
 
 def _tier(tier: str | None, request: str = "flex") -> Group:

@@ -10,9 +10,9 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, ex
 from conformance.judge.checks.acceptance import (
     TRANSIENT,
     WORDS,
-    answer,
-    complaint,
+    describe_reply,
     error_instead,
+    error_object,
     error_param,
     error_words,
     label,
@@ -147,7 +147,7 @@ def refusal_is_not_a_success(x: Exchange, context: CheckContext) -> Findings:
 
 def _message(x: Exchange) -> str:
     """The words meant for a person; what is no text is not spoken in them."""
-    told = complaint(x.json)
+    told = error_object(x.json)
     message = next((told[name] for name in WORDS if name in told), "") if isinstance(told, Mapping) else told
     return message if isinstance(message, str) else ""
 
@@ -261,7 +261,7 @@ def error_names_the_field(group: Group, context: CheckContext) -> Findings:
     elif any(spelling(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Satisfied(label(group))
     else:
-        seen = f"{tried(group, probe, context)}: {answer(probe)}"
+        seen = f"{tried(group, probe, context)}: {describe_reply(probe)}"
         yield Violation(f"{seen}; expected {expected} to be named", "/error", probe.case.id)
 
 
@@ -346,7 +346,9 @@ def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findin
     sure = [pair for pair in pairs if not any(_unsure(x) for x in pair)]
     if not sure:
         if pairs:
-            yield Inconclusive(f"{label(group)}: {answer(pairs[0][0])} plain, {answer(pairs[0][1])} streamed")
+            yield Inconclusive(
+                f"{label(group)}: {describe_reply(pairs[0][0])} plain, {describe_reply(pairs[0][1])} streamed"
+            )
         return
     apart = [pair for pair in sure if _shape(pair[0]) != _shape(pair[1])]
     if all(x.successful for pair in sure for x in pair):
@@ -365,4 +367,4 @@ def _unsure(x: Exchange) -> bool:
 
 def _told(x: Exchange) -> str:
     _, members, words = _shape(x)
-    return f"{answer(x)} with members {show(list(members), 80)} and {show(words, 80)}"
+    return f"{describe_reply(x)} with members {show(list(members), 80)} and {show(words, 80)}"
