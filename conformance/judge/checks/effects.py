@@ -48,7 +48,7 @@ def repeats(group: Group, roles: Sequence[str], because: str, context: CheckCont
             f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True
         )
     elif tied := _rounded([members(group, role) for role in roles], context):
-        yield Inconclusive(f"texts differ where two tokens are nearly as likely: {tied}")
+        yield Inconclusive(f"texts differ, as they may at a near tie: {tied}")
     elif times * AGREED > len(found):
         yield Inconclusive(f"the target is not deterministic: {times} of {len(found)} replies agree, {because}")
     else:

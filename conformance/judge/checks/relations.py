@@ -215,7 +215,7 @@ def choices_agree_when_greedy(group: Group, context: CheckContext) -> Findings:
         elif not greedy:
             yield Inconclusive("texts may differ above temperature 0")
         elif tied := near_tie([members(group, "many"), members(group, "one")], index, context):
-            yield Inconclusive(f"texts differ where two tokens are nearly as likely: {tied}")
+            yield Inconclusive(f"texts differ, as they may at a near tie: {tied}")
         else:
             yield finding
 

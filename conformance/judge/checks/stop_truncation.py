@@ -154,7 +154,7 @@ def _doubted(group: Group, context: CheckContext, cut: Cut, match: Match) -> Fin
     if isinstance(finding, Satisfied):
         return Inconclusive("the cut came at the match in other replies")
     tied = near_tie([members(group, role) for role in ROLES], index, context)
-    return Inconclusive(f"the texts differ where two tokens are nearly as likely: {tied}") if tied else finding
+    return Inconclusive(f"the texts differ, as they may at a near tie: {tied}") if tied else finding
 
 
 @check(
