@@ -10,7 +10,9 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, sh
 from conformance.judge.checks.acceptance import (
     TRANSIENT,
     accepted,
+    accepted_control,
     denied,
+    describe_probe,
     describe_reply,
     error_instead,
     error_param,
@@ -18,9 +20,7 @@ from conformance.judge.checks.acceptance import (
     error_words,
     failed,
     label,
-    open_control,
-    spelling,
-    tried,
+    name_pattern,
 )
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream
 from conformance.model import ENOUGH_REPLIES, Credential, Inconclusive, Observation, Satisfied, Validity, Violation
@@ -48,7 +48,7 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
 
     Fix: validate by the published schema, types and bounds included, and no stricter.
     """
-    control, missing = open_control(group)
+    control, missing = accepted_control(group)
     probes = group.all("probe")
     if not probes and any(accepted(x) for x in group.all("joint")):
         yield Satisfied(label(group))  # accepted in company: it speaks for each value; refused, it would speak for none
@@ -60,13 +60,13 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
     turned_down = [x for x in probes if denied(x, control)]
     broken = [x for x in probes if failed(x)]
     if turned_down:
-        seen = f"{tried(group, turned_down[0], context)}: {describe_reply(turned_down[0])}"
+        seen = f"{describe_probe(group, turned_down[0], context)}: {describe_reply(turned_down[0])}"
         expected = f"expected 2xx, as its control has ({control.case.id})"
         yield Violation(f"{seen}; {expected}", "", turned_down[0].case.id, flaky=bool(taken))
     elif taken:
         yield Satisfied(label(group))
     elif len(broken) >= ENOUGH_REPLIES:
-        seen = f"{tried(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
+        seen = f"{describe_probe(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
         yield Violation(f"{seen}; expected 2xx, as its control has", "", broken[0].case.id)
     else:
         yield Inconclusive(
@@ -95,7 +95,7 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
 
     Fix: check the request against the schema before generation begins and answer 400 or 422.
     """
-    control, missing = open_control(group)
+    control, missing = accepted_control(group)
     probes = group.all("probe")
     if control is None or not probes:
         yield Inconclusive(missing or f"{label(group)}: not sent")
@@ -107,12 +107,12 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
     broken = [x for x in probes if failed(x) and x not in refused]
     if wrong:
-        seen = f"{tried(group, wrong[0], context)}: {describe_reply(wrong[0])}"
+        seen = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
         yield Violation(f"{seen}; expected {wanted}", "", wrong[0].case.id, flaky=bool(refused))
     elif refused:
         yield Satisfied(label(group))
     elif len(broken) >= ENOUGH_REPLIES:
-        seen = f"{tried(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
+        seen = f"{describe_probe(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
         yield Violation(f"{seen}; expected {wanted}", "", broken[0].case.id)
     else:
         yield Inconclusive(
@@ -144,7 +144,7 @@ def edge_is_observed(group: Group, context: CheckContext) -> Findings:
 
     Fix: nothing to mend; say in the document which reading is meant.
     """
-    control, missing = open_control(group)
+    control, missing = accepted_control(group)
     probe = group.one("probe")
     if control is None or probe is None:
         yield Inconclusive(missing or f"{label(group)}: not sent")
@@ -207,7 +207,7 @@ def _refused_alone(x: Exchange, context: CheckContext) -> str:
     param = error_param(x.json)
     told = param if isinstance(param, str) and param else error_words(x)
     same = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
-    named = [name for name in body if name != "model" and spelling(name).search(told)]
+    named = [name for name in body if name != "model" and name_pattern(name).search(told)]
     if not same and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
         same = [name for name in named if name in context.alone]  # another value of it, as little liked
     return same[0] if same else ""
