@@ -5,14 +5,14 @@ import pytest
 from conformance.judge.catalogue import CheckContext
 from conformance.judge.comparison import (
     compare,
+    compare_values,
     counted,
-    excuse,
-    finishes,
+    finish_reasons,
     members,
+    not_comparable,
     same_choices,
     texts,
     unchanged,
-    weigh,
 )
 from conformance.judge.fixtures import choice, completion, contract, error, group, plain, stream, usage
 from conformance.model import Ending, Inconclusive, Satisfied, Validity, Violation
@@ -22,7 +22,7 @@ COLD = {"temperature": 0}
 
 
 def verdict(first, second):
-    return weigh(list(first), list(second), "text", ("a", "b"))
+    return compare_values(list(first), list(second), "text", ("a", "b"))
 
 
 def reply(text=" 4", request=COLD, **more):
@@ -78,14 +78,14 @@ def test_a_message_shows_long_texts_around_their_difference():
 )
 def test_a_member_without_a_whole_reply_excuses_the_group_and_says_why(member, reason):
     pair = group("null", absent=reply(), null=member)
-    assert reason in excuse(pair, "absent", "null").reason
+    assert reason in not_comparable(pair, "absent", "null").reason
     found = list(compare(pair, ("absent", "null"), texts, "text", TERMS))
     assert [type(one) for one in found] == [Inconclusive]
     assert not found[0].repeat
 
 
 def test_a_missing_role_is_no_agreement():
-    assert "'null'" in excuse(group("null", absent=reply()), "absent", "null").reason
+    assert "'null'" in not_comparable(group("null", absent=reply()), "absent", "null").reason
 
 
 def test_replies_to_invalid_requests_take_no_part():
@@ -129,7 +129,7 @@ def test_a_character_that_the_limit_cut_may_be_dropped_or_replaced():
 def test_views_are_read_from_streams_and_bodies_alike():
     streamed = stream(completion(choice(" 4,", finish=None)), completion(choice(" 5")), completion(usage=usage(4, 3)))
     assert texts(streamed) == {0: " 4, 5"}
-    assert finishes(streamed) == {0: "length"}
+    assert finish_reasons(streamed) == {0: "length"}
     assert counted(streamed, "completion_tokens") == 3
     assert counted(streamed, "no_such_tokens") is None
 
@@ -141,5 +141,5 @@ def test_a_count_that_is_no_whole_number_is_no_count(value):
 
 def test_what_was_drawn_and_never_comes_twice_is_not_what_is_always_the_same():
     told = {"noun": "text", "roles": ("greedy", "narrow"), "drawn": True}
-    assert isinstance(weigh("xxx", "yzw", **told), Violation)
-    assert isinstance(weigh("xxx", "yzy", **told), Inconclusive)
+    assert isinstance(compare_values("xxx", "yzw", **told), Violation)
+    assert isinstance(compare_values("xxx", "yzy", **told), Inconclusive)

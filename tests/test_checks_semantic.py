@@ -3,7 +3,7 @@
 import pytest
 from support import CAT, COLD, breaks, doubts, findings, holds, kinds, scored
 
-from conformance.judge.checks.best_of import beaten
+from conformance.judge.checks.best_of import mann_whitney_upper_tail
 from conformance.judge.fixtures import (
     choice,
     completion,
@@ -335,9 +335,9 @@ class TestTokens:
 
 class TestTheBestOfMany:
     def test_chances_are_exact(self):
-        assert beaten(3, 2, 5, 0) == pytest.approx(1)
-        assert beaten(1, 1, 4, 1) == pytest.approx(1 / 5)
-        assert beaten(2, 1, 1, 2) == pytest.approx(1 / 3)
+        assert mann_whitney_upper_tail(3, 2, 5, 0) == pytest.approx(1)
+        assert mann_whitney_upper_tail(1, 1, 4, 1) == pytest.approx(1 / 5)
+        assert mann_whitney_upper_tail(2, 1, 1, 2) == pytest.approx(1 / 3)
 
 
 def _drawn(*replies):

@@ -85,7 +85,7 @@ class TestOutcomes:
         verdict = toy(Satisfied(), Inconclusive("other"), Inconclusive("once", repeat=True))(plain(FINE))
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert verdict.repeat == (("example/0",),)
-        assert verdict.reason == "unconfirmed: once"
+        assert verdict.reason == "needs confirmation: once"
 
     def test_a_doubt_beside_what_held_does_not_spoil_it(self, toy):
         assert toy(Satisfied(), Inconclusive("one of many"))(plain(FINE)).outcome is Outcome.PASS
@@ -158,7 +158,7 @@ class TestNothingSeen:
         verdict = toy()(planned=[case({"n": 2})])
         assert verdict.outcome is Outcome.NOT_RUN
         assert verdict.incomplete
-        assert "1 of the planned requests" in verdict.reason
+        assert "1 planned requests" in verdict.reason
 
     def test_what_nobody_asks_for_is_not_applicable(self, toy):
         verdict = toy(due=lambda asked, _: asked.echo)(plain(FINE))
@@ -167,12 +167,12 @@ class TestNothingSeen:
     def test_what_no_client_can_provoke_is_not_applicable(self, toy):
         verdict = toy(due=None)(plain(FINE))
         assert verdict.outcome is Outcome.NOT_APPLICABLE
-        assert "cannot provoke" in verdict.reason
+        assert "cannot trigger it" in verdict.reason
 
     def test_what_the_target_refuses_is_not_applicable(self, toy):
         verdict = toy(due=lambda asked, _: asked.echo)(error(request={"echo": True}), plain(FINE))
         assert verdict.outcome is Outcome.NOT_APPLICABLE
-        assert "refused all 1 requests that ask for it (HTTP 400)" in verdict.reason
+        assert "refused all 1 requests that trigger it (HTTP 400)" in verdict.reason
 
     def test_what_the_target_failed_to_answer_is_inconclusive(self, toy):
         assert toy()(error(status=503)).outcome is Outcome.INCONCLUSIVE

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from conformance.judge.token_text import (
     covers,
-    echoed,
+    echoed_length,
     ends_inside_a_token,
     is_lossy_copy,
     is_plain,
-    lengths,
-    loops,
+    possible_lengths,
+    repeated_piece,
+    repeats_itself,
     same_but_for_a_space,
     spells,
-    unit,
 )
 
 CAT = "\U0001f431"
@@ -41,7 +41,7 @@ CAT = "\U0001f431"
     ],
 )
 def test_a_prompt_is_found_at_the_start_of_a_text_however_it_was_normalised(text, prompt, length):
-    assert echoed(text, prompt) == length
+    assert echoed_length(text, prompt) == length
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_bytes_one_by_one_make_up_their_text(text):
     ],
 )
 def test_a_repeated_piece_is_found_in_as_many_parts_as_there_were_tokens(text, count, piece):
-    assert unit(text, count) == piece
+    assert repeated_piece(text, count) == piece
 
 
 def test_what_is_plain_can_only_stand_for_itself():
@@ -152,16 +152,16 @@ def test_the_rest_of_a_token_is_short_and_has_no_space():
 
 
 def test_a_text_is_as_long_as_somebody_may_count_it():
-    assert lengths("abc") == {3}
-    assert lengths("é🌲") == {2, 3, 4, 6, 7}, "characters, UTF-16 units and bytes, composed and decomposed"
+    assert possible_lengths("abc") == {3}
+    assert possible_lengths("é🌲") == {2, 3, 4, 6, 7}, "characters, UTF-16 units and bytes, composed and decomposed"
 
 
 def test_a_loop_is_told_from_prose():
-    assert loops(" the of the of the")
-    assert loops("aaaa")
-    assert not loops(" one two three")
-    assert not loops("")
-    assert not loops("a")
+    assert repeats_itself(" the of the of the")
+    assert repeats_itself("aaaa")
+    assert not repeats_itself(" one two three")
+    assert not repeats_itself("")
+    assert not repeats_itself("a")
 
 
 def test_a_space_at_the_start_makes_no_other_text():

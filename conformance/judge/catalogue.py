@@ -27,7 +27,7 @@ AnyCheck = TypeVar("AnyCheck", ExchangeCheck, GroupCheck)
 
 @dataclass(frozen=True)
 class Example:
-    """A subject beside its check, with the parameters under which it is good or bad."""
+    """A subject that its check must accept or reject, with the parameters of the requirement."""
 
     subject: Exchange | Group
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -38,13 +38,13 @@ Examples = Callable[[], tuple[Example, ...]]
 
 @dataclass(frozen=True)
 class Check:
-    """A check with what the judge, the planner and the docs need to know of it.
+    """A check with what the judge, the planner and the documentation need to know about it.
 
-    `expected_when(request, context)`: whether a valid request like this must give the check something to examine.
-    None: a client cannot provoke an occurrence, so its absence is no gap. `group`: the kind of group that a GROUP check
-    judges. `keyed`: a group belongs to the requirement whose id its key begins with. `needs_whole_run`: the finding on
-    one exchange depends on others: `CheckContext.alone` are the values, as JSON, that the target refused by
-    themselves, `taken` those it accepted.
+    `expected_when(request, context)`: whether a correct reply to this valid request must contain an occurrence. None:
+    a client cannot trigger an occurrence, so its absence is no gap. `group`: the kind of group that a GROUP check
+    judges. `keyed`: a group belongs to the requirement whose id its key begins with. `needs_whole_run`: a finding on
+    one exchange depends on others, through `CheckContext.alone` (the values, as JSON, that the target refused when
+    sent alone) and `CheckContext.taken` (those that it accepted).
     """
 
     name: str
@@ -70,7 +70,7 @@ class Check:
 
     @property
     def fix(self) -> str:
-        """How a server author mends it."""
+        """How a server author fixes it."""
         return _paragraphs(self.function)[2].removeprefix("Fix: ")
 
 
@@ -94,26 +94,37 @@ def check(
     keyed: bool = False,
     needs_whole_run: bool = False,
 ) -> Callable[[AnyCheck], AnyCheck]:
-    """Enter a check into the catalogue under its function's name.
+    """Register a check in the catalogue under its function's name.
 
     Its docstring has three paragraphs: what holds (one sentence), why a client cares, `Fix:` for the server's author.
     """
 
-    def enter(function: AnyCheck) -> AnyCheck:
+    def register(function: AnyCheck) -> AnyCheck:
         name = function.__name__
         if name in CATALOGUE:
-            raise ValueError(f"two checks are called {name}")
+            raise ValueError(f"two checks have the name {name}")
         if (scope is Scope.GROUP) is not bool(group):
-            raise ValueError(f"{name}: `group` goes with Scope.GROUP, and only with it")
-        CATALOGUE[name] = Check(name, area, scope, function, good, bad, expected_when, group, keyed, needs_whole_run)
+            raise ValueError(f"{name}: `group` is required with Scope.GROUP, and with no other scope")
+        CATALOGUE[name] = Check(
+            name=name,
+            area=area,
+            scope=scope,
+            function=function,
+            good=good,
+            bad=bad,
+            expected_when=expected_when,
+            group=group,
+            keyed=keyed,
+            needs_whole_run=needs_whole_run,
+        )
         return function
 
-    return enter
+    return register
 
 
 @cache
 def load() -> Mapping[str, Check]:
-    """The whole catalogue, every module of `conformance.judge.checks` imported."""
+    """The whole catalogue; imports every module of `conformance.judge.checks`."""
     package = importlib.import_module("conformance.judge.checks")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
@@ -121,7 +132,7 @@ def load() -> Mapping[str, Check]:
 
 
 def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
-    """One occurrence: held, or a violation that says what was observed and what was expected."""
+    """One occurrence: satisfied where it `held`, else a violation with what was observed and what was expected."""
     return Satisfied(at) if held else Violation(f"{observed}; expected {expected}", at)
 
 

@@ -1,7 +1,7 @@
-"""Two roles of a group should agree: when their difference is evidence, and when it only raises a doubt.
+"""Two roles of a group that should agree: when their difference is evidence, and when it needs confirmation.
 
-A target may answer one request in several ways, even at temperature 0. So a difference counts only when it comes
-again: with at least three replies in each role, the first always gives the same, and the second never gives that.
+A target may answer one request in several ways, even at temperature 0. So a difference counts only when it is
+reproduced: with at least three replies in each role, the first always gives one value, and the second never gives it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from conformance.judge.catalogue import CheckContext, show
 from conformance.judge.near_ties import near_tie
-from conformance.model import Ending, Finding, Inconclusive, Satisfied, Validity, Violation
+from conformance.model import ENOUGH_REPLIES, Ending, Finding, Inconclusive, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
-
-ENOUGH: Final = 3
 
 Value = TypeVar("Value")
 View = Callable[[Exchange], Mapping[int, Any]]
@@ -26,7 +24,7 @@ Same = Callable[[Any, Any], bool]
 
 
 def comparable(x: Exchange) -> bool:
-    """Whether a reply can take part in a relation: a whole success, without an error inside and not filtered."""
+    """Whether a reply can be compared with others: complete, 2xx, without an error in its body, and not filtered."""
     return (
         x.successful
         and x.ending is Ending.COMPLETE
@@ -37,32 +35,32 @@ def comparable(x: Exchange) -> bool:
 
 
 def members(group: Group, role: str) -> tuple[Exchange, ...]:
-    """The replies of a role that can be compared."""
+    """The replies of a role that can be compared with others."""
     return tuple(x for x in group.all(role) if comparable(x))
 
 
-def excuse(group: Group, *roles: str) -> Inconclusive | None:
+def not_comparable(group: Group, *roles: str) -> Inconclusive | None:
     """Why these roles cannot be compared; None where they can."""
     for role in roles:
         if members(group, role):
             continue
-        found = group.all(role)
-        if not found:
-            return Inconclusive(f"no reply stands for {role!r}")
-        x = found[0]
+        replies = group.all(role)
+        if not replies:
+            return Inconclusive(f"there is no reply in the role {role!r}")
+        x = replies[0]
         if x.filtered:
-            return Inconclusive(f"content_filter took part in {role!r}, which excuses its text")
-        told = "no response" if x.status is None else f"HTTP {x.status}, {x.ending.value}"
-        return Inconclusive(f"{role!r} gave nothing to compare ({told})")
+            return Inconclusive(f"the reply in the role {role!r} ended by content_filter, so its text proves nothing")
+        status = "no response" if x.status is None else f"HTTP {x.status}, {x.ending.value}"
+        return Inconclusive(f"the reply in the role {role!r} has nothing to compare ({status})")
     return None
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(first: Any, second: Any) -> bool:
     """Whether two values are equal."""
-    return bool(one == other)
+    return bool(first == second)
 
 
-def weigh(
+def compare_values(
     first: Sequence[Any],
     second: Sequence[Any],
     noun: str,
@@ -73,33 +71,31 @@ def weigh(
     same: Same = equal,
     drawn: bool = False,
 ) -> Finding:
-    """What the values of two roles that should agree come to.
+    """The finding on two roles whose values should agree: `first` has the expected ones, `second` those under test.
 
-    What is the same each time by luck must not be held against what differs, so both roles have to be sure of
-    themselves; unless the second is `drawn`, and no two of its values are alike.
+    Agreement by chance must not count as evidence, so both roles must always give one value; unless the second is
+    `drawn` at random, and no two of its values are the same.
     """
     model = first[0]
     if all(same(model, value) for value in (*first, *second)):
         return Satisfied(at)
-    odd = next((value for value in second if not same(model, value)), second[0])
-    shown_odd, shown_model = contrast(odd, model)
-    told = f"{noun} is {shown_odd} in {roles[1]!r}"
-    if min(len(first), len(second)) < ENOUGH:
-        counted = f"seen {len(second)} and {len(first)} times"
-        return Inconclusive(
-            f"{told}, {shown_model} in {roles[0]!r}; {counted}, {ENOUGH} of each would tell", repeat=True
-        )
-    apart = not any(same(one, other) for one in first for other in second)
-    scattered = drawn and not any(same(one, other) for one, other in combinations(second, 2))
-    if apart and constant(first, same) and (scattered or constant(second, same)):
-        again = "never the same" if scattered else f"{len(second)} and {len(first)} times alike"
-        message = f"{told} ({again}); expected {shown_model} as in {roles[0]!r}"
+    different = next((value for value in second if not same(model, value)), second[0])
+    observed, expected = contrast(different, model)
+    seen = f"{noun} is {observed} in {roles[1]!r}"
+    if min(len(first), len(second)) < ENOUGH_REPLIES:
+        counts = f"{len(second)} and {len(first)} replies; {ENOUGH_REPLIES} of each are needed"
+        return Inconclusive(f"{seen} and {expected} in {roles[0]!r}, in {counts}", repeat=True)
+    disjoint = not any(same(value, other) for value in first for other in second)
+    scattered = drawn and not any(same(value, other) for value, other in combinations(second, 2))
+    if disjoint and constant(first, same) and (scattered or constant(second, same)):
+        times = "a different one each time" if scattered else f"the same in {len(second)} replies"
+        message = f"{seen} ({times}); expected {expected} as in {len(first)} replies in {roles[0]!r}"
         return Violation(message, at, case, steady=not scattered)
     return Inconclusive(f"the target is not deterministic: {noun} differs between replies to one request")
 
 
-def blame(finding: Finding, case: str) -> Finding:
-    """The finding with the case that it shows in, where it is a violation."""
+def attribute_to(finding: Finding, case: str) -> Finding:
+    """The finding, attributed to this case where it is a violation."""
     return replace(finding, case=case) if isinstance(finding, Violation) else finding
 
 
@@ -109,15 +105,18 @@ def constant(values: Iterable[Any], same: Same = equal) -> bool:
     return all(same(listed[0], value) for value in listed[1:])
 
 
-def contrast(one: Any, other: Any) -> tuple[str, str]:
+def contrast(first: Any, second: Any) -> tuple[str, str]:
     """Two values for a message; of long texts only the part around the first difference."""
-    if isinstance(one, str) and isinstance(other, str) and max(len(one), len(other)) > 60:
-        pairs = enumerate(zip(one, other, strict=False))
-        start = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-        cut = max(0, start - 12)
-        lead = "…" if cut else ""
-        return tuple(f"{lead}{show(text[cut : cut + 60])} ({len(text)} characters)" for text in (one, other))  # type: ignore[return-value]
-    return show(one), show(other)
+    if isinstance(first, str) and isinstance(second, str) and max(len(first), len(second)) > 60:
+        pairs = enumerate(zip(first, second, strict=False))
+        difference = next((index for index, (a, b) in pairs if a != b), min(len(first), len(second)))
+        start = max(0, difference - 12)
+        return _excerpt(first, start), _excerpt(second, start)
+    return show(first), show(second)
+
+
+def _excerpt(text: str, start: int) -> str:
+    return f"{'…' if start else ''}{show(text[start : start + 60])} ({len(text)} characters)"
 
 
 def compare(
@@ -130,59 +129,59 @@ def compare(
     exact: bool = False,
     same: Same = equal,
 ) -> Iterator[Finding]:
-    """One finding per choice: whether what `view` shows of it agrees in both roles.
+    """One finding per choice: whether the value that `view` takes from it is the same in both roles.
 
-    `exact` compares requests that sample as well; otherwise texts that were drawn may differ.
+    `exact`: texts that are drawn at random must be equal as well; otherwise they may differ.
     """
-    problem = excuse(group, *roles)
+    problem = not_comparable(group, *roles)
     if problem:
         yield problem
         return
     sides = [members(group, role) for role in roles]
-    drawn = not exact and not all(context.request(x).greedy for side in sides for x in side)
+    may_differ = not exact and not all(context.request(x).greedy for side in sides for x in side)
     views = [[view(x) for x in side] for side in sides]
-    last = sides[1][0].case.id
-    for index in sorted({index for side in views for one in side for index in one}):
-        first, second = ([one[index] for one in side if index in one] for side in views)
+    case = sides[1][0].case.id
+    for index in sorted({index for side in views for values in side for index in values}):
+        first, second = ([values[index] for values in side if index in values] for side in views)
         if not first or not second:
             continue
         if not any((*first, *second)):
             yield Inconclusive(f"{noun} is empty in every reply, so there is nothing to compare")
             continue
-        finding = weigh(first, second, noun, roles, at=f"choice {index}", case=last, same=same, drawn=exact)
-        if drawn and not isinstance(finding, Satisfied):
+        finding = compare_values(first, second, noun, roles, at=f"choice {index}", case=case, same=same, drawn=exact)
+        if may_differ and not isinstance(finding, Satisfied):
             finding = Inconclusive(f"{noun} differs, as it may where temperature is above 0")
-        elif not isinstance(finding, Satisfied) and (tied := near_tie(sides, index, context)):
-            finding = Inconclusive(f"{noun} differs, as it may where two tokens are nearly as likely: {tied}")
+        elif not isinstance(finding, Satisfied) and (tie := near_tie(sides, index, context)):
+            finding = Inconclusive(f"{noun} differs, as it may at a near tie: {tie}")
         yield finding
 
 
 def texts(x: Exchange) -> Mapping[int, str]:
-    """The text of each choice. A character that the limit cut in two may be dropped or replaced at its end."""
+    """The text of each choice, without the U+FFFD that may stand for a character that the limit cut in two."""
     return {index: choice.text.rstrip("\ufffd") for index, choice in x.choices.items()}
 
 
-def finishes(x: Exchange) -> Mapping[int, str | None]:
+def finish_reasons(x: Exchange) -> Mapping[int, str | None]:
     """The finish_reason of each choice."""
     return {index: choice.finish_reason for index, choice in x.choices.items()}
 
 
 def unchanged(group: Group, roles: tuple[str, str], context: CheckContext) -> Iterator[Finding]:
-    """Whether nothing differs between two roles: the choices there are, their texts and their reasons to finish.
+    """Whether nothing differs between two roles: the indices of choices, their texts and their finish reasons.
 
-    Where texts differ, by right or not, the reasons of other texts are the same or not by luck.
+    Finish reasons are compared only where the texts agree: different texts have the same reason only by chance.
     """
     yield from same_choices(group, roles)
-    found = list(compare(group, roles, texts, "text", context))
-    yield from found
-    silent = not any(text for role in roles for x in members(group, role) for text in texts(x).values())
-    if silent or all(isinstance(one, Satisfied) for one in found):
-        yield from compare(group, roles, finishes, "finish_reason", context)
+    findings = list(compare(group, roles, texts, "text", context))
+    yield from findings
+    all_empty = not any(text for role in roles for x in members(group, role) for text in texts(x).values())
+    if all_empty or all(isinstance(finding, Satisfied) for finding in findings):
+        yield from compare(group, roles, finish_reasons, "finish_reason", context)
 
 
 def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
-    """Violations for replies with other choices than their counterpart: how many there are is no matter of chance."""
-    if excuse(group, *roles):
+    """Violations for replies whose choices have other indices than those of the first role, which is never chance."""
+    if not_comparable(group, *roles):
         return
     model = members(group, roles[0])[0]
     for x in members(group, roles[1]):
@@ -192,7 +191,7 @@ def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
 
 
 def counted(x: Exchange, name: str) -> int | None:
-    """A whole number of the reply's usage; None where it says none."""
+    """A count in the reply's usage; None where it is absent or no whole number."""
     value = (x.usage or {}).get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         return None

@@ -1,7 +1,8 @@
-"""Prompts that a target answers in several ways at temperature 0: there, a difference shows nothing but that.
+"""Prompts that a target answers in several ways at temperature 0, where a difference proves nothing else.
 
-Two unlike replicas, or kernels that round by what else runs, answer one request now so, now so. Three replies that are
-alike on each of two sides then come by luck once in some dozen comparisons. What the run says elsewhere tells it.
+Two replicas that differ, or kernels whose rounding depends on the batch, return different outputs for the same
+request. Three equal replies on each of two sides then occur by chance in one of some dozen comparisons. Whether a
+prompt is non-deterministic shows in the run itself, wherever a request was sent again unchanged.
 """
 
 from __future__ import annotations
@@ -18,38 +19,39 @@ from conformance.model.json_text import dumps
 Texts = tuple[tuple[int, str], ...]
 
 
-def unsteady(exchanges: Iterable[Exchange]) -> frozenset[str]:
-    """The prompts, as JSON, of which the very same request at temperature 0 gave different texts."""
-    found: dict[bytes, set[Texts]] = defaultdict(set)
+def nondeterministic_prompts(exchanges: Iterable[Exchange]) -> frozenset[str]:
+    """The prompts, as JSON, for which the same request at temperature 0 returned different texts."""
+    texts_by_request: dict[bytes, set[Texts]] = defaultdict(set)
     for x in exchanges:
         case = x.case
-        whole = x.successful and x.ending is Ending.COMPLETE and not x.filtered
-        if whole and case.credential is Credential.KEY and _cold(case.body):
-            found[case.content].add(tuple((place, one.text.rstrip(REPLACEMENT)) for place, one in x.choices.items()))
-    odd = {content for content, texts in found.items() if len(texts) > 1}
-    return frozenset(prompt for x in exchanges if x.case.content in odd for prompt in prompts(x.case.body))
+        complete = x.successful and x.ending is Ending.COMPLETE and not x.filtered
+        if complete and case.credential is Credential.KEY and _is_greedy(case.body):
+            texts = tuple((index, choice.text.rstrip(REPLACEMENT)) for index, choice in x.choices.items())
+            texts_by_request[case.content].add(texts)
+    varying = {content for content, texts in texts_by_request.items() if len(texts) > 1}
+    return frozenset(prompt for x in exchanges if x.case.content in varying for prompt in prompts(x.case.body))
 
 
 def prompts(body: Any) -> Iterator[str]:
-    """The prompts of a request, each as JSON, and all of them together."""
-    told = body.get("prompt") if isinstance(body, Mapping) else None
-    if told is not None:
-        yield dumps(told)
-        yield from map(dumps, told if isinstance(told, list) else ())
+    """The prompts of a request, each as JSON, and the whole batch as one."""
+    prompt = body.get("prompt") if isinstance(body, Mapping) else None
+    if prompt is not None:
+        yield dumps(prompt)
+        yield from map(dumps, prompt if isinstance(prompt, list) else ())
 
 
-def excused(finding: Finding, group: Group, odd: frozenset[str]) -> Finding:
-    """The finding; a doubt in place of a difference that only counts where replies are the same each time."""
+def discounted(finding: Finding, group: Group, nondeterministic: frozenset[str]) -> Finding:
+    """The finding; inconclusive where it is a violation that only counts of a deterministic prompt, and none is."""
     if isinstance(finding, Violation) and finding.steady:
-        request = {prompt for members in group.members.values() for x in members for prompt in prompts(x.case.body)}
-        if request & odd:
-            told = "the very same request to this prompt was answered in several ways"
-            return Inconclusive(f"the target is not deterministic: {told}; {finding.message}")
+        sent = {prompt for members in group.members.values() for x in members for prompt in prompts(x.case.body)}
+        if sent & nondeterministic:
+            reason = "the same request with this prompt returned different texts elsewhere in the run"
+            return Inconclusive(f"the target is not deterministic: {reason}; {finding.message}")
     return finding
 
 
-def _cold(body: Any) -> bool:
+def _is_greedy(body: Any) -> bool:
     return isinstance(body, Mapping) and body.get("temperature") == 0
 
 
-__all__ = ["excused", "prompts", "unsteady"]
+__all__ = ["discounted", "nondeterministic_prompts", "prompts"]

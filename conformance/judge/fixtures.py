@@ -32,7 +32,7 @@ ROLES = {
 
 
 def case(request: Mapping[str, Any] | bytes | None = None, **more: Any) -> RequestCase:
-    """A request for the example model; `request` overrides or adds members, or is the whole body as bytes."""
+    """A case for the example model; `request` overrides or adds members of its body, or is the body as bytes."""
     content = (
         request
         if isinstance(request, bytes)
@@ -44,7 +44,7 @@ def case(request: Mapping[str, Any] | bytes | None = None, **more: Any) -> Reque
 def logprobs(tokens: Sequence[str], values: Sequence[float | None] | None = None, start: int = 0, top: int = 1) -> Any:
     """A log probabilities object in which all four lists agree."""
     chosen = [-0.25] * len(tokens) if values is None else list(values)
-    offsets = [start + len("".join(tokens[:place])) for place in range(len(tokens))]
+    offsets = [start + len("".join(tokens[:index])) for index in range(len(tokens))]
     tops = [
         None if value is None else {token: value, **{f"~{rank}": value - rank for rank in range(1, top)}}
         for token, value in zip(tokens, chosen, strict=True)
@@ -56,12 +56,12 @@ def choice(
     text: str = " 4, 5", index: int = 0, finish: Any = "length", logprobs: Any = None, **more: Any
 ) -> dict[str, Any]:
     """A choice; pass MISSING to leave a member out."""
-    whole = {"text": text, "index": index, "logprobs": logprobs, "finish_reason": finish, **more}
-    return {name: value for name, value in whole.items() if value is not MISSING}
+    members = {"text": text, "index": index, "logprobs": logprobs, "finish_reason": finish, **more}
+    return {name: value for name, value in members.items() if value is not MISSING}
 
 
 def usage(prompt: Any = 4, completion: Any = 4, total: Any = None, **more: Any) -> dict[str, Any]:
-    """A usage object whose total adds up unless told otherwise."""
+    """A usage object; its total is the sum unless given."""
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -72,7 +72,7 @@ def usage(prompt: Any = 4, completion: Any = 4, total: Any = None, **more: Any) 
 
 def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **more: Any) -> dict[str, Any]:
     """A completion or chunk; pass MISSING to leave a member out."""
-    whole = {
+    members = {
         "id": "cmpl-1",
         "object": "text_completion",
         "created": CREATED,
@@ -81,7 +81,7 @@ def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **more: Any) -
         "usage": usage,
         **more,
     }
-    return {name: value for name, value in whole.items() if value is not MISSING}
+    return {name: value for name, value in members.items() if value is not MISSING}
 
 
 def response(
@@ -97,10 +97,16 @@ def response(
 ) -> Exchange:
     """An exchange with exactly these bytes; `about` goes to the case."""
     pieces = [content] if isinstance(content, bytes) else list(content)
-    named = {} if media_type is None else {"content-type": media_type}
-    lines = tuple({**named, **(headers or {})}.items())
-    timed = tuple(Piece(0.01 * (place + 1), piece) for place, piece in enumerate(pieces))
-    attempt = Attempt(float(CREATED), status, lines, timed, ending, error, 0.01 * (len(pieces) + 1))
+    content_type = {} if media_type is None else {"content-type": media_type}
+    attempt = Attempt(
+        started_at=float(CREATED),
+        status=status,
+        headers=tuple({**content_type, **(headers or {})}.items()),
+        pieces=tuple(Piece(0.01 * number, piece) for number, piece in enumerate(pieces, 1)),
+        ending=ending,
+        error=error,
+        elapsed=0.01 * (len(pieces) + 1),
+    )
     return Exchange(case(request, **about), (attempt,))
 
 
@@ -110,8 +116,8 @@ def plain(body: Any, request: Mapping[str, Any] | bytes | None = None, **more: A
 
 
 def stream(*chunks: Any, request: Mapping[str, Any] | None = None, done: bool = True, **more: Any) -> Exchange:
-    """A streamed reply, one event a chunk (bytes go as they are), ended by `[DONE]` unless told otherwise."""
-    events = [one if isinstance(one, bytes) else f"data: {dumps(one)}\n\n".encode() for one in chunks]
+    """A streamed reply, one event for each chunk (bytes are sent unchanged), ended by `[DONE]` if `done`."""
+    events = [chunk if isinstance(chunk, bytes) else f"data: {dumps(chunk)}\n\n".encode() for chunk in chunks]
     if done:
         events.append(b"data: [DONE]\n\n")
     return response(events, {"stream": True, **(request or {})}, **{"media_type": "text/event-stream", **more})
@@ -120,22 +126,22 @@ def stream(*chunks: Any, request: Mapping[str, Any] | None = None, done: bool = 
 def error(
     message: str = "temperature must be at most 2", status: int = 400, request: Any = None, **more: Any
 ) -> Exchange:
-    """A refusal in the common envelope."""
+    """A refusal with the common error envelope."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": "temperature", "code": None}}
     return plain(body, request, status=status, **more)
 
 
 def group(kind: str, key: str = "example", /, **members: Exchange | Sequence[Exchange]) -> Group:
-    """A group by role; underscores in a role stand for hyphens."""
-    listed = {
-        role.replace("_", "-"): (member,) if isinstance(member, Exchange) else tuple(member)
-        for role, member in members.items()
+    """A group with one or several exchanges for each role; underscores in a role stand for hyphens."""
+    by_role = {
+        role.replace("_", "-"): (replies,) if isinstance(replies, Exchange) else tuple(replies)
+        for role, replies in members.items()
     }
-    return Group(kind, key, listed)
+    return Group(kind, key, by_role)
 
 
 def example(subject: Exchange | Group, **params: Any) -> tuple[Example, ...]:
-    """One example, as `@check` takes them; add several with `+`."""
+    """One example, in the form that `@check` expects; several are joined with `+`."""
     return (Example(subject, params),)
 
 

@@ -1,7 +1,7 @@
-"""What prompts, texts and tokens say of one another, read as generously as real tokenizers require.
+"""Tolerant matching of prompts, texts and tokens, for what real tokenizers do to them.
 
-A prompt may come back normalised or behind a token that opens it; a token may be shown as bytes, or as U+FFFD where
-it holds a part of a character. Whatever can be explained so is no contradiction.
+A prompt may be echoed normalised or after a special token; a token may be shown as bytes, or as U+FFFD where it holds
+a part of a character. A difference that these explain is no contradiction.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ _SPECIAL: Final = re.compile(r"<[^<>\s]{1,60}>|\[[A-Z]{2,12}\]")
 _OPENING: Final = re.compile(rf"(?:{_SPECIAL.pattern})+")
 _BYTES: Final = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 _BYTE: Final = re.compile(r"<0x([0-9a-fA-F]{2})>")
-_MOST: Final = 20_000
+_MOST: Final = 20_000  # characters; matching takes quadratic time
 
 
 def is_special(token: str) -> bool:
-    """Whether a token looks like a mark of the tokenizer, such as one that opens or ends a text."""
+    """Whether a token looks like a special token of the tokenizer, such as one that begins or ends a text."""
     return _SPECIAL.fullmatch(token) is not None
 
 
 def is_plain(token: str) -> bool:
-    """Whether a token can only stand for itself: ASCII, not empty, no spelling of bytes, no mark."""
+    """Whether a token can only stand for itself: ASCII, not empty, no notation for bytes, no special token."""
     return bool(token) and token.isascii() and not (_BYTES.match(token) or _BYTE.match(token) or is_special(token))
 
 
 def is_text(value: str) -> bool:
-    """Whether a string survives UTF-8: no lone surrogate, and no U+FFFD that hides what was there."""
+    """Whether a string survives UTF-8: no lone surrogate, and no U+FFFD in the place of lost bytes."""
     return REPLACEMENT not in value and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
-def lengths(text: str) -> frozenset[int]:
-    """How long a text is: in characters, UTF-16 units or bytes, as it is or as tokenizers normalise it."""
+def possible_lengths(text: str) -> frozenset[int]:
+    """The lengths of a text in characters, UTF-16 units and bytes, unchanged and in each Unicode normalisation form."""
     forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD"))}
-    sizes = (size for one in forms for size in (len(one), len(one.encode("utf-16-le")) // 2, len(one.encode())))
+    sizes = (size for form in forms for size in (len(form), len(form.encode("utf-16-le")) // 2, len(form.encode())))
     return frozenset(sizes)
 
 
-def echoed(text: str, prompt: str) -> int | None:
-    """How many characters of `text` are the prompt that it begins with; None where it does not begin with it."""
+def echoed_length(text: str, prompt: str) -> int | None:
+    """The length of the prompt with which `text` begins, in characters of the text; None where it does not."""
     opening = _OPENING.match(text)
-    heads = {0, opening.end()} if opening else {0}
-    heads |= {head + 1 for head in heads if text[head : head + 1] == " "}
+    starts = {0, opening.end()} if opening else {0}
+    starts |= {start + 1 for start in starts if text[start : start + 1] == " "}
     forms = (prompt, *(unicodedata.normalize(form, prompt) for form in ("NFC", "NFKC")), prompt.lstrip())
     for form in dict.fromkeys((*forms, prompt.replace("\r\n", "\n"))):
-        for head in sorted(heads):
-            if (form or not prompt) and text.startswith(form, head):
-                return head + len(form)
+        for start in sorted(starts):
+            if (form or not prompt) and text.startswith(form, start):
+                return start + len(form)
     return None
 
 
 def spells(tokens: Sequence[str], text: str, *, more: bool = False) -> bool:
-    """Whether the tokens make up the text; with `more`, whether they make up at least the text and may go on."""
+    """Whether the tokens, joined, are the text; with `more`, whether the text is a beginning of them."""
     if REPLACEMENT in text and "" in tokens:
-        # what is no whole character is spelled as nothing by some, and as U+FFFD in the text
+        # some servers show a token with a part of a character as "", and U+FFFD in the text
         tokens = [token or REPLACEMENT for token in tokens]
     return any(_fits(joined, text, more) for joined in _joined(tokens))
 
 
 def _joined(tokens: Sequence[str]) -> Iterator[str]:
-    """The ways in which the tokens can be read, the literal one first."""
+    """The texts that the tokens may stand for, the literal one first."""
     readings = ["".join(tokens)]
     if any(_BYTES.search(token) or _BYTE.fullmatch(token) for token in tokens):
-        joined = b"".join(map(raw, tokens))
+        joined = b"".join(map(token_bytes, tokens))
         readings += [joined.decode("utf-8", "replace"), joined.decode("utf-8", "ignore")]
     for reading in dict.fromkeys(readings):
         opening = _OPENING.match(reading)
@@ -75,12 +75,12 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
             yield reading[start:].removeprefix(" ")
 
 
-def raw(token: str) -> bytes:
-    """The bytes that a token stands for."""
+def token_bytes(token: str) -> bytes:
+    """The bytes that a token stands for, in either notation for bytes or as UTF-8."""
     single, several = _BYTE.fullmatch(token), _BYTES.search(token)
     if single:
         return bytes.fromhex(single[1])
-    if several:  # `bytes:` may stand behind whole characters of the same token
+    if several:  # `bytes:` may follow whole characters of the same token
         return token[: several.start()].encode("utf-8", "replace") + bytes.fromhex(several[1].replace("\\x", ""))
     return token.encode("utf-8", "replace")
 
@@ -88,83 +88,81 @@ def raw(token: str) -> bytes:
 def _fits(joined: str, text: str, more: bool) -> bool:
     if joined == text or (more and joined.startswith(text)):
         return True
-    # A character that the limit cut in two is dropped in one place and replaced in the other.
+    # A character that the limit cut in two may be dropped in one place and replaced by U+FFFD in the other.
     if not more and joined.rstrip(REPLACEMENT) == text.rstrip(REPLACEMENT):
         return True
     return REPLACEMENT in joined and covers(joined, text, more=more)
 
 
 def covers(pattern: str, text: str, *, more: bool = False) -> bool:
-    """Whether `text` is `pattern` with each run of U+FFFD standing for at most as many characters beyond ASCII.
+    """Whether `text` matches `pattern`, in which n U+FFFD in a row stand for at most n characters beyond ASCII.
 
-    With `more`, the pattern may go on after the text has ended.
+    With `more`, the text may be a beginning of what the pattern matches.
     """
     if len(text) > _MOST:
-        return True  # too long to tell cheaply, and no contradiction was seen
-    places = {0}
+        return True  # not decided: an error here overlooks a defect and accuses nobody
+    ends = {0}  # where in the text the part of the pattern that was read so far may end
     for run, literal in re.findall(f"({REPLACEMENT}+)|([^{REPLACEMENT}]+)", pattern):
-        if more and any(_within(literal, text[place:]) for place in places):
+        if more and any(literal.startswith(text[end:]) for end in ends):
             return True
-        places = _after_run(places, text, len(run)) if run else _after_literal(places, text, literal)
-        if not places:
+        ends = _ends_after_run(ends, text, len(run)) if run else _ends_after_literal(ends, text, literal)
+        if not ends:
             return False
-    return len(text) in places
+    return len(text) in ends
 
 
-def _within(literal: str, rest: str) -> bool:
-    return literal.startswith(rest)
+def _ends_after_literal(starts: set[int], text: str, literal: str) -> set[int]:
+    return {start + len(literal) for start in starts if text.startswith(literal, start)}
 
 
-def _after_literal(places: set[int], text: str, literal: str) -> set[int]:
-    return {place + len(literal) for place in places if text.startswith(literal, place)}
-
-
-def _after_run(places: set[int], text: str, length: int) -> set[int]:
-    found = set(places)
-    for place in places:
-        for end in range(place, min(place + length, len(text))):
-            if text[end].isascii():
+def _ends_after_run(starts: set[int], text: str, length: int) -> set[int]:
+    ends = set(starts)
+    for start in starts:
+        for index in range(start, min(start + length, len(text))):
+            if text[index].isascii():
                 break
-            found.add(end + 1)
-    return found
+            ends.add(index + 1)
+    return ends
 
 
-def same_but_for_a_space(one: str, other: str) -> bool:
-    """Whether two texts are equal, the space aside that some tokenizers drop at the start of one that stands alone."""
-    return one == other or one.removeprefix(" ") == other.removeprefix(" ")
+def same_but_for_a_space(first: str, second: str) -> bool:
+    """Whether two texts are equal but for a space at the start, which some tokenizers drop."""
+    return first == second or first.removeprefix(" ") == second.removeprefix(" ")
 
 
-def loops(text: str) -> bool:
-    """Whether the text repeats itself from the start, over and over, as far as its beginning tells."""
+def repeats_itself(text: str) -> bool:
+    """Whether the first 400 characters of the text are one piece, repeated from the start."""
     head = text[:400]
     return any(head.startswith(head[period:]) for period in range(1, len(head) // 2 + 1))
 
 
-def unit(text: str, count: int | None = None) -> str | None:
-    """The piece that the text repeats, at least twice; None where it repeats none.
+def repeated_piece(text: str, count: int | None = None) -> str | None:
+    """The piece of which the text is a repetition, at least twice; None where there is none.
 
-    `count` is how many tokens it was made of, where that is known. A space that a tokenizer drops at the start of a
-    text is put back.
+    `count` is the number of tokens of the text, where that is known. A space that a tokenizer may have dropped at the
+    start of the text is tried as well.
     """
-    for whole in (text, " " + text):
-        counts = [count] if count else range(len(whole), 1, -1)
+    for candidate in (text, " " + text):
+        counts = [count] if count else range(len(candidate), 1, -1)
         for times in counts:
-            size, rest = divmod(len(whole), times)
-            if times > 1 and size and not rest and whole[:size] * times == whole:
-                return whole[:size]
+            size, rest = divmod(len(candidate), times)
+            if times > 1 and size and not rest and candidate[:size] * times == candidate:
+                return candidate[:size]
     return None
 
 
 def ends_inside_a_token(rest: str) -> bool:
-    """Whether what follows a stop sequence can be the rest of the token that completed it."""
+    """Whether the text after a stop sequence can be the rest of the token that completed it.
+
+    A choice: words of a vocabulary seldom have more than 12 characters, and only begin with a space.
+    """
     return len(rest) <= 12 and not any(char.isspace() for char in rest)
 
 
 def is_lossy_copy(copy: str, whole: str, *, sure: bool) -> bool:
     """Whether `copy` is `whole` with characters missing.
 
-    With `sure` only where chance cannot explain it: all characters beyond ASCII are gone, and what stood around
-    them is there.
+    With `sure`, only where chance cannot explain it: all characters beyond ASCII are missing, and no other ones.
     """
     if len(copy) >= len(whole):
         return False

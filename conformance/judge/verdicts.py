@@ -1,17 +1,17 @@
-"""Requirement × exchanges → verdict. Pure: the same bytes give the same verdicts, now and years later."""
+"""A requirement and all exchanges → its verdict. Pure: the same bytes give the same verdict, now and years later."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
 from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
-from conformance.judge.determinism import excused, unsteady
-from conformance.judge.finding_cache import Conclusions, FindingCache, packed
+from conformance.judge.determinism import discounted, nondeterministic_prompts
+from conformance.judge.finding_cache import Conclusions, FindingCache, Packed, packed
 from conformance.model import (
     Contract,
     Credential,
@@ -38,10 +38,10 @@ MOST_OBSERVATIONS = 100
 
 @dataclass(frozen=True)
 class Traffic:
-    """Everything that was exchanged, arranged once for all requirements.
+    """All exchanges of a run, arranged once for all requirements.
 
-    `planned` are the cases that were to be sent (sent or not): what was planned and never sent is NOT_RUN, not green.
-    `cache` holds what was concluded of some of these exchanges under the same contract before.
+    `planned` are all cases of the plan, sent or not: a requirement whose cases were never sent is NOT_RUN, no pass.
+    `cache` keeps earlier conclusions on the same exchanges under the same contract.
     """
 
     exchanges: Sequence[Exchange]
@@ -50,13 +50,13 @@ class Traffic:
 
     @cached_property
     def unsent(self) -> tuple[RequestCase, ...]:
-        """What was planned and is not among the exchanges."""
+        """The planned cases that have no exchange."""
         sent = {x.case.id for x in self.exchanges}
         return tuple(case for case in self.planned if case.id not in sent)
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[Group, ...]]:
-        """Groups by kind. A repeat of a case stands beside it, in each of its roles."""
+        """Groups by kind. A repeat of a case has the same roles as the case itself."""
         by_id = {x.case.id: x for x in self.exchanges}
         gathered: dict[tuple[str, str], dict[str, list[Exchange]]] = defaultdict(lambda: defaultdict(list))
         for x in self.exchanges:
@@ -65,56 +65,58 @@ class Traffic:
                 gathered[part.kind, part.key][part.role].append(x)
         kinds: dict[str, list[Group]] = defaultdict(list)
         for (kind, key), roles in gathered.items():
-            members = {role: tuple(some) for role, some in roles.items()}
+            members = {role: tuple(replies) for role, replies in roles.items()}
             kinds[kind].append(Group(kind, key, members))
-        return {kind: tuple(found) for kind, found in kinds.items()}
+        return {kind: tuple(groups) for kind, groups in kinds.items()}
 
     @cached_property
     def by_group(self) -> Mapping[tuple[str, str], tuple[Conclusions, ...]]:
-        """Groups by kind and the first word of their key, a requirement or a parameter; all of a kind without one."""
+        """Groups by kind and the first word of their key, a requirement or a parameter; under "" all of that kind."""
         gathered: dict[tuple[str, str], list[Conclusions]] = defaultdict(list)
         for kind, groups in self.groups.items():
             for group in groups:
                 known = self.cache.of(group)
                 for word in {"", group.key.partition(" ")[0]}:
                     gathered[kind, word].append(known)
-        return {place: tuple(conclusions) for place, conclusions in gathered.items()}
+        return {name: tuple(conclusions) for name, conclusions in gathered.items()}
 
     @cached_property
     def alone(self) -> Mapping[str, frozenset[str]]:
-        """The values, as JSON, that were refused where nothing else set a request apart from one that was accepted.
+        """The values by parameter, as JSON, that were refused in a request that otherwise equals its control.
 
-        One that was accepted in another request was refused for its company.
+        A value that was accepted in some other request is not among them.
         """
-        found: dict[str, set[str]] = defaultdict(set)
+        refused_values: dict[str, set[str]] = defaultdict(set)
         for group in self.groups.get("accept", ()):
             refused = [x.case.body for role in ("probe", "joint") for x in group.all(role) if x.refused]
-            taken = [x.case.body for x in group.all("control") if x.successful] if refused else []
-            for body, other in product(refused, taken):
-                changed = _changed(other, body)
+            accepted = [x.case.body for x in group.all("control") if x.successful] if refused else []
+            for body, control in product(refused, accepted):
+                changed = _changed(control, body)
                 if len(changed) == 1:
-                    found[changed[0]].add(dumps(body[changed[0]]))
-        left = ((name, frozenset(values) - self.taken.get(name, frozenset())) for name, values in found.items())
-        return {name: values for name, values in left if values}
+                    refused_values[changed[0]].add(dumps(body[changed[0]]))
+        never_accepted = (
+            (name, frozenset(values) - self.taken.get(name, frozenset())) for name, values in refused_values.items()
+        )
+        return {name: values for name, values in never_accepted if values}
 
     @cached_property
     def taken(self) -> Mapping[str, frozenset[str]]:
-        """The values, as JSON, that were accepted in some request."""
-        found: dict[str, set[str]] = defaultdict(set)
+        """The values by parameter, as JSON, that were accepted in some request."""
+        accepted: dict[str, set[str]] = defaultdict(set)
         for x in self.exchanges:
             if x.successful and isinstance(x.case.body, Mapping):
                 for name, value in x.case.body.items():
-                    found[name].add(dumps(value))
-        return {name: frozenset(values) for name, values in found.items()}
+                    accepted[name].add(dumps(value))
+        return {name: frozenset(values) for name, values in accepted.items()}
 
     @cached_property
-    def unsteady(self) -> frozenset[str]:
-        """The prompts that were answered in several ways."""
-        return unsteady(self.exchanges)
+    def nondeterministic(self) -> frozenset[str]:
+        """The non-deterministic prompts, as JSON."""
+        return nondeterministic_prompts(self.exchanges)
 
     @cached_property
     def conclusions(self) -> tuple[Conclusions, ...]:
-        """What is known of each exchange."""
+        """The known conclusions about each exchange."""
         return tuple(map(self.cache.of, self.exchanges))
 
     @cached_property
@@ -124,15 +126,15 @@ class Traffic:
         return {scope: tuple(known for x, known in pairs if rule(x)) for scope, rule in _IN_SCOPE.items()}
 
 
-def _changed(one: object, other: object) -> list[str]:
-    """The members that the other body has and this one has not, or not with this value."""
-    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+def _changed(control: object, body: object) -> list[str]:
+    """The members of the body that its control has not, or has with another value."""
+    if not isinstance(control, Mapping) or not isinstance(body, Mapping):
         return []
-    return [name for name, value in other.items() if name not in one or dumps(one[name]) != dumps(value)]
+    return [name for name, value in body.items() if name not in control or dumps(control[name]) != dumps(value)]
 
 
 def _judgeable(x: Exchange) -> bool:
-    """A complete success on a request that keeps to its contract (or that the contract leaves open)."""
+    """Whether this is a complete success on a valid or unspecified request."""
     return (
         x.successful
         and x.ending is Ending.COMPLETE
@@ -143,7 +145,7 @@ def _judgeable(x: Exchange) -> bool:
 
 
 def _readable(case: RequestCase) -> bool:
-    """Whether all readers see the same in the body: a JSON object, without a member that is named twice."""
+    """Whether all parsers read the body alike: a JSON object, in which no member is named twice."""
     return isinstance(case.body, Mapping) and not (case.hostile and named_twice(case.content))
 
 
@@ -163,87 +165,113 @@ _IN_SCOPE: Mapping[Scope, Callable[[Exchange], bool]] = {
 
 @dataclass
 class _Tally:
-    """What the findings of one requirement add up to.
+    """The counted findings of one requirement.
 
-    `observed`: each observation counts as an occurrence, because the requirement (a MAY) asks for nothing else.
+    `counts_observations`: each observation is an occurrence, because a MAY requires nothing else. `violations` include
+    those that are not `reproducible`. `unproved` are the reasons of inconclusive findings.
     """
 
-    observed: bool = False
+    counts_observations: bool
     examined: int = 0
     exchanges: int = 0
     violations: int = 0
-    solid: int = 0
+    reproducible: int = 0
     evidence: list[Evidence] = field(default_factory=list)
-    unclear: list[str] = field(default_factory=list)
-    doubt: str = ""
+    unproved: list[str] = field(default_factory=list)
+    unconfirmed: list[str] = field(default_factory=list)
     repeat: list[tuple[str, ...]] = field(default_factory=list)
     observations: dict[tuple[str, str], Observation] = field(default_factory=dict)
 
     def add(self, cases: Sequence[str], findings: Iterable[Finding]) -> None:
-        """Count what one subject shows; `cases` are the exchanges it consists of, the one to blame last."""
+        """Count the findings on one subject; `cases` are its exchanges, a violation is attributed to the last."""
         before = self.examined
         for finding in findings:
             if isinstance(finding, Observation):
-                self.examined += self.observed
+                self.examined += self.counts_observations
                 if len(self.observations) < MOST_OBSERVATIONS:
                     self.observations.setdefault((finding.subject, finding.value), finding)
             elif isinstance(finding, Inconclusive):
-                self.unclear.append(finding.reason)
+                self.unproved.append(finding.reason)
                 if finding.repeat:
-                    self.doubt = self.doubt or finding.reason
+                    self.unconfirmed.append(finding.reason)
                     self.repeat.append(tuple(cases))
             else:
                 self.examined += finding.count if isinstance(finding, Satisfied) else 1
                 if isinstance(finding, Violation):
-                    self._violated(finding, cases[-1])
+                    self._add_violation(finding, cases[-1])
         self.exchanges += self.examined > before
 
-    def _violated(self, violation: Violation, case: str) -> None:
+    def add_satisfied(self, count: int) -> None:
+        """Count a subject all of whose occurrences, if any, keep the promise."""
+        self.examined += count
+        self.exchanges += count > 0
+
+    def _add_violation(self, violation: Violation, case: str) -> None:
         self.violations += 1
-        self.solid += not violation.flaky
+        self.reproducible += not violation.flaky
         if len(self.evidence) < MOST_EVIDENCE:
-            self.evidence.append(Evidence(violation.case or case, violation.at, violation.message))
+            self.evidence.append(Evidence(case=violation.case or case, at=violation.at, message=violation.message))
 
 
 def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Verdict:
-    """What the traffic shows of one requirement."""
+    """The verdict on one requirement, from all exchanges of a run."""
     check = load()[requirement.check]
-    needs_whole_run = (traffic.alone, traffic.taken) if check.needs_whole_run and traffic.alone else ()
-    context = CheckContext(contract, requirement.params, traffic.cache.views, *needs_whole_run)
-    tally = _Tally(observed=requirement.level is Level.MAY)
+    context = CheckContext(contract, requirement.params, traffic.cache.views)
+    if check.needs_whole_run and traffic.alone:
+        context = replace(context, alone=traffic.alone, taken=traffic.taken)
     try:
-        for known in _subjects(requirement, check, traffic):
-            subject = known.subject
-            findings = None if check.needs_whole_run else known.findings.get(requirement.id)
-            if findings is None:
-                findings = known.findings[requirement.id] = packed(_findings(requirement, check, subject, context))
-            if isinstance(findings, int):
-                tally.examined += findings
-                tally.exchanges += findings > 0
-            else:
-                if isinstance(subject, Group) and traffic.unsteady:
-                    findings = tuple(excused(finding, subject, traffic.unsteady) for finding in findings)
-                tally.add(_cases(subject), findings)
-        outcome, reason, incomplete = _outcome(requirement, check, traffic, context, tally)
-    except Exception as error:  # noqa: BLE001 - a check must never raise: if one does, that is our fault and says so
-        at = error.__traceback__
-        while at is not None and at.tb_next is not None:
-            at = at.tb_next
-        place = f"{at.tb_frame.f_code.co_name}:{at.tb_lineno}" if at else "?"
-        reason = f"the check {check.name} raised {type(error).__name__}: {error} (in {place}); please report this"
-        return Verdict(requirement, Outcome.ERROR, reason)
+        tally = _tally(requirement, check, traffic, context)
+        decision = _decision(requirement, check, traffic, context, tally)
+    except Exception as error:  # noqa: BLE001 - a check must never raise; one that does is a fault of the suite
+        return Verdict(requirement, Outcome.ERROR, _fault_of_the_suite(check, error))
     return Verdict(
-        requirement,
-        outcome,
-        reason,
-        tally.examined,
-        tally.exchanges,
-        tally.violations,
-        tuple(tally.evidence),
-        tuple(tally.observations.values()),
-        incomplete,
-        tuple(dict.fromkeys(tally.repeat)),
+        requirement=requirement,
+        outcome=decision.outcome,
+        reason=decision.reason,
+        examined=tally.examined,
+        exchanges=tally.exchanges,
+        violations=tally.violations,
+        evidence=tuple(tally.evidence),
+        observations=tuple(tally.observations.values()),
+        incomplete=decision.incomplete,
+        repeat=tuple(dict.fromkeys(tally.repeat)),
     )
+
+
+def _tally(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> _Tally:
+    tally = _Tally(counts_observations=requirement.level is Level.MAY)
+    for known in _subjects(requirement, check, traffic):
+        subject = known.subject
+        findings = _findings(requirement, check, known, context)
+        if isinstance(findings, int):
+            tally.add_satisfied(findings)
+            continue
+        if isinstance(subject, Group) and traffic.nondeterministic:
+            findings = tuple(discounted(finding, subject, traffic.nondeterministic) for finding in findings)
+        tally.add(_cases(subject), findings)
+    return tally
+
+
+def _findings(requirement: Requirement, check: Check, known: Conclusions, context: CheckContext) -> Packed:
+    """The findings on one subject: those of an earlier call, unless the check depends on the whole run."""
+    findings = None if check.needs_whole_run else known.findings.get(requirement.id)
+    if findings is None:
+        subject = known.subject
+        applicable = (
+            not requirement.when or isinstance(subject, Group) or applies(requirement, context.request(subject))
+        )
+        findings = packed(check.function(subject, context) if applicable else ())
+        known.findings[requirement.id] = findings
+    return findings
+
+
+def _fault_of_the_suite(check: Check, error: Exception) -> str:
+    """The reason of an ERROR verdict, with the line of the check that raised."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    line = f"{frame.tb_frame.f_code.co_name}:{frame.tb_lineno}" if frame else "?"
+    return f"the check {check.name} raised {type(error).__name__}: {error} (in {line}); please report this"
 
 
 def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
@@ -252,33 +280,27 @@ def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
 
 
 def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> tuple[Conclusions, ...]:
-    """The exchanges or groups that a requirement applies to, with what is known of them."""
+    """The exchanges or groups that the requirement's check is shown, with what is known about them."""
     if check.scope is not Scope.GROUP:
         return traffic.by_scope[check.scope]
     word = requirement.id if check.keyed else requirement.params.get("parameter") or ""
     return traffic.by_group.get((check.group, word), ())
 
 
-def _findings(
-    requirement: Requirement, check: Check, subject: Exchange | Group, context: CheckContext
-) -> Iterable[Finding]:
-    if requirement.when and isinstance(subject, Exchange) and not applies(requirement, context.request(subject)):
-        return ()
-    return check.function(subject, context)
-
-
 def _cases(subject: Exchange | Group) -> list[str]:
-    """The ids of what a subject consists of, the one to blame last."""
+    """The ids of the cases of a subject; a violation that names none is attributed to the last."""
     if isinstance(subject, Group):
         return [x.case.id for members in subject.members.values() for x in members]
     return [subject.case.id]
 
 
 def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> list[Exchange]:
-    """The exchanges that must show an occasion for the requirement."""
+    """The exchanges whose correct replies must contain an occurrence for the requirement."""
     if check.scope is Scope.GROUP:
         groups = [known.subject for known in _subjects(requirement, check, traffic)]
-        return [x for group in groups if isinstance(group, Group) for some in group.members.values() for x in some]
+        return [
+            x for group in groups if isinstance(group, Group) for replies in group.members.values() for x in replies
+        ]
     if check.expected_when is None:
         return []
     expected = []
@@ -291,7 +313,7 @@ def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, con
 
 
 def _refused_in_part(group: Exchange | Group) -> bool:
-    """Whether a role of the group, which a target may well answer, was refused each time."""
+    """Whether each request in a role of the group was refused, though it is neither invalid nor adversarial."""
     return isinstance(group, Group) and any(
         all(x.refused and x.case.validity is not Validity.INVALID and not x.case.hostile for x in replies)
         for replies in group.members.values()
@@ -299,56 +321,70 @@ def _refused_in_part(group: Exchange | Group) -> bool:
 
 
 def serves(requirement: Requirement, case: RequestCase, context: CheckContext) -> bool:
-    """Whether a case is due to show the requirement: what set cover and `conformance plan` count."""
+    """Whether a case is expected to show the requirement: what set cover and `conformance plan` count."""
     return expected_of_case(requirement, load()[requirement.check], case, context)
 
 
-def _outcome(
+@dataclass(frozen=True)
+class _Decision:
+    """The outcome of a tally; `incomplete`: the run needs this verdict and has none."""
+
+    outcome: Outcome
+    reason: str = ""
+    incomplete: bool = False
+
+
+def _decision(
     requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext, tally: _Tally
-) -> tuple[Outcome, str, bool]:
+) -> _Decision:
+    """The outcome, in this order: a violation, a confirmation that is missing, a pass, or why nothing was seen."""
     if tally.violations:
-        first = f"{tally.evidence[0].at}: " if tally.evidence[0].at else ""
-        reason = first + tally.evidence[0].message
-        if requirement.level is Level.MAY:
-            return Outcome.PASS, f"left to the provider; {reason}", False
-        if not tally.solid:
-            return Outcome.FLAKY, f"not each time: {reason}", False
-        return (Outcome.FAIL if requirement.level is Level.MUST else Outcome.WARN), reason, False
-    required_by_row = requirement.level is Level.MUST
+        return _broken(requirement, tally)
     if tally.repeat:
-        return Outcome.INCONCLUSIVE, f"unconfirmed: {tally.doubt}", required_by_row
+        reason = f"needs confirmation: {tally.unconfirmed[0]}"
+        return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
     if tally.examined:
-        return Outcome.PASS, "", False
-    return _nothing_seen(requirement, check, traffic, context, tally, required_by_row)
+        return _Decision(Outcome.PASS)
+    return _nothing_seen(requirement, check, traffic, context, tally)
+
+
+def _broken(requirement: Requirement, tally: _Tally) -> _Decision:
+    first = tally.evidence[0]
+    reason = f"{first.at}: {first.message}" if first.at else first.message
+    if requirement.level is Level.MAY:
+        return _Decision(Outcome.PASS, f"left to the provider; {reason}")
+    if not tally.reproducible:
+        return _Decision(Outcome.FLAKY, f"not every time: {reason}")
+    return _Decision(Outcome.FAIL if requirement.level is Level.MUST else Outcome.WARN, reason)
 
 
 def _nothing_seen(
-    requirement: Requirement,
-    check: Check,
-    traffic: Traffic,
-    context: CheckContext,
-    tally: _Tally,
-    required_by_row: bool,
-) -> tuple[Outcome, str, bool]:
-    """No occurrence is never green: say whether none could come, none was asked for, or one was due."""
-    expected_when = _were_expected(requirement, check, traffic, context)
-    if not expected_when or check.scope is Scope.GROUP:  # half a group shows as little as none of it
+    requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext, tally: _Tally
+) -> _Decision:
+    """No occurrence is never a pass: whether none was possible, none was requested, or one was expected."""
+    must = requirement.level is Level.MUST
+    expected = _were_expected(requirement, check, traffic, context)
+    if not expected or check.scope is Scope.GROUP:  # an incomplete group shows as little as none
         unsent = [case for case in traffic.unsent if expected_of_case(requirement, check, case, context)]
         if unsent:
-            return Outcome.NOT_RUN, f"not sent: {len(unsent)} of the planned requests that show it", True
-    if check.expected_when is None and not (expected_when and tally.unclear):
-        return Outcome.NOT_APPLICABLE, "no occasion came up, and a client cannot provoke one", False
-    if not expected_when:
-        return Outcome.NOT_APPLICABLE, "no request that was sent asks for it", False
+            return _Decision(Outcome.NOT_RUN, f"{len(unsent)} planned requests that show it were not sent", True)
+    if check.expected_when is None and not (expected and tally.unproved):
+        return _Decision(Outcome.NOT_APPLICABLE, "not triggered; a client cannot trigger it")
+    if not expected:
+        return _Decision(Outcome.NOT_APPLICABLE, "no request in this run triggers it")
     compared = _subjects(requirement, check, traffic) if check.scope is Scope.GROUP and not check.keyed else ()
     if compared and all(_refused_in_part(known.subject) for known in compared):
-        reason = "the target refused a part of each comparison"
-        return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting such requests speak of that", False
-    if tally.unclear:
-        return Outcome.INCONCLUSIVE, tally.unclear[0], required_by_row
-    refused = [x for x in expected_when if x.refused]
-    if len(refused) == len(expected_when) and check.scope is not Scope.ERROR:
+        return _refused("a part of each comparison")
+    if tally.unproved:
+        return _Decision(Outcome.INCONCLUSIVE, tally.unproved[0], must)
+    refused = [x for x in expected if x.refused]
+    if len(refused) == len(expected) and check.scope is not Scope.ERROR:
         statuses = ", ".join(sorted({str(x.status) for x in refused}))
-        reason = f"the target refused all {len(expected_when)} requests that ask for it (HTTP {statuses})"
-        return Outcome.NOT_APPLICABLE, f"{reason}; the rows on accepting them speak of that", False
-    return Outcome.INCONCLUSIVE, f"{len(expected_when)} requests were due to show it, and none did", required_by_row
+        return _refused(f"all {len(expected)} requests that trigger it (HTTP {statuses})")
+    reason = f"{len(expected)} requests were expected to show it, and none did"
+    return _Decision(Outcome.INCONCLUSIVE, reason, must)
+
+
+def _refused(what: str) -> _Decision:
+    reason = f"the target refused {what}; the requirements on accepting such requests judge that"
+    return _Decision(Outcome.NOT_APPLICABLE, reason)

@@ -62,6 +62,10 @@ class Inconclusive:
     repeat: bool = False
 
 
+ENOUGH_REPLIES: Final = 3
+"""How many replies to one request are evidence of what the target does with it. Comparisons wait for as many on each
+side, and confirmation sends a request until there are as many; fewer here than there, and nothing would be settled."""
+
 Finding: TypeAlias = Satisfied | Violation | Observation | Inconclusive
 
 

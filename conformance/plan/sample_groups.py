@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.model import RequestCase, Validity
+from conformance.model import ENOUGH_REPLIES, RequestCase, Validity
 from conformance.plan.case_group import CaseGroup
 from conformance.plan.context import LONG, MANY, PROMPT, PlanContext, part
 from conformance.plan.factors import SECOND, UNICODE, most_logprobs
@@ -16,7 +16,6 @@ PROMPTS: Final = (
     "Monday, Tuesday,", "The cat sat on the",
 )  # fmt: skip
 REPLIES: Final = 24
-ENOUGH: Final = 3
 FEW: Final = 2
 
 
@@ -80,7 +79,7 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
         # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
         yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
         if context.greedy:
-            yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH)
+            yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH_REPLIES)
     else:
         few = {"temperature": context.number("temperature", 1.5, 1), "max_tokens": FEW}
         yield from _arms(context, name, ends, name, few, REPLIES)

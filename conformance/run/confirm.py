@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from conformance.model import Level, Phase, RequestCase, Verdict
+from conformance.model import ENOUGH_REPLIES, Level, Phase, RequestCase, Verdict
 from conformance.model.exchange import Exchange
 
-COPIES: Final = 3
+COPIES: Final = ENOUGH_REPLIES
 """Exchanges of one request at most, the first included: as many as a comparison needs to tell flaky from broken."""
 MOST_CASES: Final = 120
 """Requests for confirmation in one run at most: as many attempts as the gate profile has in all."""

@@ -1,9 +1,9 @@
-"""How a target answered one request, in the few words that acceptance and refusal are told in."""
+"""Whether a target accepted or refused one request, and how messages describe that."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.contract.bounds import top
@@ -11,15 +11,16 @@ from conformance.judge.catalogue import CheckContext, show
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING, dumps, readable
 
-WORDS: Final = ("message", "detail", "error", "reason")
-"""What the member of an error is called that speaks to a person."""
+MESSAGE_MEMBERS: Final = ("message", "detail", "error", "reason")
+"""The members of an error object that may hold its message for a person."""
+PARAM_MEMBERS: Final = ("param", "field", "parameter")
+"""The members of an error object that may hold the name of a request member."""
 TRANSIENT: Final = frozenset({408, 429})
-REPEATS: Final = 3
-"""So many times the same failure on one request, while its control succeeds, is no chance."""
+"""Statuses that say nothing about the request, only about the moment: Request Timeout and Too Many Requests."""
 
 
 def error_instead(x: Exchange) -> bool:
-    """Whether an error stands where the completion should begin, whatever the status says."""
+    """Whether the reply has an error in the place of its completion, whatever its status."""
     for document in x.documents:
         value = document.value
         if not isinstance(value, Mapping) or document.choices:
@@ -27,42 +28,42 @@ def error_instead(x: Exchange) -> bool:
         if value.get("error") or value.get("object") == "error":
             return True
         if "choices" not in value and not isinstance(document.usage, Mapping):
-            told = complaint(value)
-            wrapped = told is not value and any(isinstance(told.get(name), str) for name in WORDS)
+            error = error_object(value)
+            wrapped = error is not value and any(isinstance(error.get(name), str) for name in MESSAGE_MEMBERS)
             return wrapped or bool(value.get("detail") or (value.get("message") and value.get("code")))
     return False
 
 
 def accepted(x: Exchange) -> bool:
-    """A 2xx that is no error in disguise."""
+    """Whether the reply is a 2xx that does not contain an error instead of a completion."""
     return x.successful and not error_instead(x)
 
 
 def failed(x: Exchange) -> bool:
-    """A 5xx: neither acceptance nor refusal."""
+    """Whether the reply is a 5xx, which is neither acceptance nor refusal."""
     return x.status is not None and x.status >= 500
 
 
 def denied(x: Exchange, control: Exchange) -> bool:
-    """Whether the request was turned down for what distinguishes it from its control."""
+    """Whether the request was refused for what distinguishes it from its control."""
     if x.refused or (x.successful and error_instead(x)):
         return True
     return x.status in {401, 403} and x.case.credential is not control.case.credential
 
 
-def complaint(body: Any) -> Any:
-    """What an error body says, taken out of its wrapping: `error`, or whatever its only member is called."""
+def error_object(body: Any) -> Any:
+    """The error object of a body: its member `error`, or its only member if that is an object, or the body itself."""
     if not isinstance(body, Mapping):
         return body
-    only = next(iter(body.values())) if len(body) == 1 else body
-    return body.get("error", only if isinstance(only, Mapping) else body)
+    only_member = next(iter(body.values())) if len(body) == 1 else body
+    return body.get("error", only_member if isinstance(only_member, Mapping) else body)
 
 
 def error_text(x: Exchange) -> str:
-    """What an error says to a person: its message, or else what there is."""
-    error: Any = complaint(x.error if x.error is not MISSING else x.json)
+    """The message of an error, or else the start of its body."""
+    error: Any = error_object(x.error if x.error is not MISSING else x.json)
     if isinstance(error, Mapping):
-        for name in WORDS:
+        for name in MESSAGE_MEMBERS:
             if error.get(name):
                 return error[name] if isinstance(error[name], str) else show(error[name], 400)
     if isinstance(error, str):
@@ -70,31 +71,28 @@ def error_text(x: Exchange) -> str:
     return show(x.content[:200], 200) if error is MISSING or error is None else show(error, 200)
 
 
-PARAMS: Final = ("param", "field", "parameter")
-
-
 def error_param(body: Any) -> Any:
-    """The member of the request that an error names in a place of its own."""
-    told = complaint(body)
-    return next((told[name] for name in PARAMS if name in told), None) if isinstance(told, Mapping) else None
+    """The value of an error's `param`, or of a member with the same purpose; None where there is none."""
+    error = error_object(body)
+    return next((error[name] for name in PARAM_MEMBERS if name in error), None) if isinstance(error, Mapping) else None
 
 
-def spelling(name: str) -> re.Pattern[str]:
-    """How a member's name is written in a sentence."""
+def name_pattern(name: str) -> re.Pattern[str]:
+    """A pattern for a member's name in a sentence: with spaces or hyphens for underscores, and in any case."""
     spelled = re.escape(name).replace("_", "[ _-]?")
     return re.compile(rf"(?<![A-Za-z0-9_]){spelled}(?![A-Za-z0-9_])", re.IGNORECASE)
 
 
 def error_words(x: Exchange) -> str:
-    """All that an error body says, its escapes undone, for a search."""
+    """The start of an error body as text, without JSON escapes, to be searched for names."""
     return (x.content.decode("utf-8", "replace") if x.json is MISSING else readable(x.json))[:20_000]
 
 
-MOST_SHOWN: Final = 60
+MOST_SHOWN: Final = 60  # characters of a value
 
 
-def answer(x: Exchange) -> str:
-    """Status and, where it was no success, the words that came with it."""
+def describe_reply(x: Exchange) -> str:
+    """The status, and the error message where the request was not accepted."""
     if x.status is None:
         return f"no response ({show(x.last.error or x.ending.value, 80)})"
     if accepted(x):
@@ -103,32 +101,30 @@ def answer(x: Exchange) -> str:
 
 
 def label(group: Group) -> str:
-    """What the group tries, without the requirement's id."""
+    """What the group tries: its key without the requirement's id."""
     return group.key.partition(" ")[2] or group.key
 
 
-def tried(group: Group, probe: Exchange, context: CheckContext) -> str:
-    """What a probe tries, by the members that were sent: the parameter's, or those that do not go together."""
-    body = probe.case.body
-    named = context.get("parameter")
-    rules = (one.example for one in context.contract.combinations if one.id == context.get("combination"))
-    names = [top(named)] if isinstance(named, str) else list(next(rules, ()))
+def describe_probe(group: Group, probe: Exchange, context: CheckContext) -> str:
+    """What a probe tries, as `name = value`: the parameter under test, or the members of the combination."""
+    body, parameter, combination = probe.case.body, context.get("parameter"), context.get("combination")
+    examples = (rule.example for rule in context.contract.combinations if rule.id == combination)
+    names = [top(parameter)] if isinstance(parameter, str) else list(next(examples, ()))
     if not names or not isinstance(body, Mapping):
         return label(group)
-    told = [f"{name} = {_value(body[name])}" if name in body else f"{name} absent" for name in names]
-    return ", ".join([*told, "streamed"] if body.get("stream") is True and "stream" not in names else told)
+    parts = [f"{name} = {_shortened(dumps(body[name]))}" if name in body else f"{name} absent" for name in names]
+    return ", ".join([*parts, "streamed"] if body.get("stream") is True and "stream" not in names else parts)
 
 
-def _value(value: Any) -> str:
-    text = dumps(value)
+def _shortened(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
-def open_control(group: Group) -> tuple[Exchange | None, str]:
+def accepted_control(group: Group) -> tuple[Exchange | None, str]:
     """The control that the target accepted; or None, and why there is none."""
-    controls: Collection[Exchange] = group.all("control")
-    found = next((x for x in controls if accepted(x)), None)
-    if found is not None:
-        return found, ""
-    told = answer(next(iter(controls))) if controls else "not sent"
-    return None, f"{label(group)}: its control was not accepted ({told}), so the answer proves nothing"
+    controls = group.all("control")
+    control = next((x for x in controls if accepted(x)), None)
+    if control is not None:
+        return control, ""
+    reply = describe_reply(controls[0]) if controls else "not sent"
+    return None, f"{label(group)}: its control was not accepted ({reply}), so the reply proves nothing"

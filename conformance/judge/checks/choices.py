@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.comparison import excuse, members, texts
+from conformance.judge.comparison import members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
@@ -17,32 +18,32 @@ BATCH = {"prompt": ["A:", "B:"], "temperature": 0}
 BEST = {"n": 2, "best_of": 4, "prompt": ["A:", "B:"]}
 
 
-def asks_for_best_of(request: RequestView, context: CheckContext) -> bool:
-    """Due where the server is to pick the best of more candidates than it returns."""
+def selects_candidates(request: RequestView, context: CheckContext) -> bool:
+    """Expected where the server selects from more candidates than it returns."""
     return (request.integer("best_of") or 0) > request.n and not request.stream
 
 
-def asks_plainly(request: RequestView, context: CheckContext) -> bool:
-    """Due where each candidate is returned."""
-    return not asks_for_best_of(request, context)
+def returns_all_candidates(request: RequestView, context: CheckContext) -> bool:
+    """Expected where each candidate is returned."""
+    return not selects_candidates(request, context)
 
 
-def several(request: RequestView, context: CheckContext) -> bool:
-    """Due where more than one choice is asked for."""
+def has_several_choices(request: RequestView, context: CheckContext) -> bool:
+    """Expected where the request is for more than one choice."""
     return request.choices > 1
 
 
-def _complete(x: Exchange, request: RequestView) -> Finding:
-    expected, found = request.choices, list(x.choices)
-    counts = f"n {request.n} × {len(request.prompts)} prompts" if len(request.prompts) > 1 else f"n {request.n}"
-    whole = len(found) == expected and all(index == place for place, index in enumerate(found))
-    return expect(whole, f"choices have the indices {show(found)}", f"0 to {expected - 1}, for {counts}")
+def _has_all_choices(x: Exchange, request: RequestView) -> Finding:
+    count, indices = request.choices, list(x.choices)
+    reason = f"n {request.n} × {len(request.prompts)} prompts" if len(request.prompts) > 1 else f"n {request.n}"
+    complete = len(indices) == count and all(index == number for number, index in enumerate(indices))
+    return expect(complete, f"choices have the indices {show(indices)}", f"0 to {count - 1}, for {reason}")
 
 
 @check(
     "choices",
     Scope.SUCCESS,
-    expected_when=asks_plainly,
+    expected_when=returns_all_candidates,
     good=lambda: example(plain(completion(choice(), choice(index=1)), TWO)),
     bad=lambda: (
         example(plain(completion(choice()), TWO))
@@ -51,40 +52,39 @@ def _complete(x: Exchange, request: RequestView) -> Finding:
     ),
 )
 def choices_are_complete(x: Exchange, context: CheckContext) -> Findings:
-    """A reply has n choices for each prompt, with the indices from 0 on and no other.
+    """A reply has n choices for each prompt, with consecutive indices from 0.
 
-    Callers hand results back to their sources by index; a choice too few, or under another index, is a lost answer.
+    Callers assign results to prompts by index; a choice that is missing, or has another index, is a lost answer.
 
     Fix: number the choices prompt × n + candidate, in plain bodies and in every chunk.
     """
     request = context.request(x)
-    if x.error is MISSING and request.prompts and asks_plainly(request, context):
-        yield _complete(x, request)
+    if x.error is MISSING and request.prompts and returns_all_candidates(request, context):
+        yield _has_all_choices(x, request)
 
 
 @check(
     "choices",
     Scope.SUCCESS,
-    expected_when=asks_for_best_of,
+    expected_when=selects_candidates,
     good=lambda: example(plain(completion(*(choice(index=index) for index in range(4))), BEST)),
     bad=lambda: example(plain(completion(choice(index=4), choice(index=5)), BEST)),
 )
 def best_of_returns_n(x: Exchange, context: CheckContext) -> Findings:
-    """With `best_of` above n, each prompt still gets n choices, with the indices from 0 on.
+    """With `best_of` above n, each prompt still gets n choices, with consecutive indices from 0.
 
-    The other candidates are the server's own business; returned or missing ones break the mapping to prompts.
+    Callers assign choices to prompts by index; surplus or missing ones break that mapping.
 
-    Fix: rank the candidates of each prompt, keep n, and number them anew.
+    Fix: rank the candidates of each prompt, keep n, and renumber them.
     """
     request = context.request(x)
-    if x.error is not MISSING or not request.prompts or not asks_for_best_of(request, context):
+    if x.error is not MISSING or not request.prompts or not selects_candidates(request, context):
         return
     if len(request.prompts) > 1 and list(x.choices) == list(range(request.n)):
-        yield Inconclusive(
-            f"{request.n} of {request.choices} choices came: right for one prompt, so that best_of is not to blame"
-        )
+        counts = f"{request.n} choices were returned, of {request.choices}"
+        yield Inconclusive(f"{counts}: the right number for one prompt, so this is no defect of best_of")
     else:
-        yield _complete(x, request)
+        yield _has_all_choices(x, request)
 
 
 @check(
@@ -96,36 +96,38 @@ def best_of_returns_n(x: Exchange, context: CheckContext) -> Findings:
 def choice_indices_are_unique(x: Exchange, context: CheckContext) -> Findings:
     """No two choices of a body have the same index.
 
-    A client that files choices by index overwrites one with the other.
+    A client that stores choices by index overwrites one with the other.
 
-    Fix: count the index over the whole request, not anew for each prompt.
+    Fix: number the choices over the whole request, not from 0 for each prompt.
     """
     for document in x.documents if not x.streamed else ():
-        indices = [show(found.get("index", MISSING)) for found in document.choices]
+        indices = [show(item.get("index", MISSING)) for item in document.choices]
         if indices:
-            twice = [index for index, count in Counter(indices).items() if count > 1]
-            yield expect(not twice, f"index {', '.join(twice)} occurs more than once", "each index once", document.at)
+            repeated = [index for index, count in Counter(indices).items() if count > 1]
+            seen = f"index {', '.join(repeated)} occurs more than once"
+            yield expect(not repeated, seen, "each index once", document.at)
 
 
 @check(
     "choices",
     Scope.PLAIN,
-    expected_when=several,
+    expected_when=has_several_choices,
     good=lambda: example(plain(completion(choice(), choice(index=1)), TWO)),
     bad=lambda: example(plain(completion(choice(index=1), choice()), TWO)),
 )
 def choices_are_in_order(x: Exchange, context: CheckContext) -> Findings:
-    """The choices of a body stand in the order of their indices.
+    """The choices of a body are in the order of their indices.
 
     Many callers zip prompts with choices and never look at the index.
 
-    Fix: sort the choices by index before they are sent.
+    Fix: sort the choices by index before sending them.
     """
     for document in x.documents if not x.streamed else ():
-        indices = [found.get("index") for found in document.choices]
-        whole = [index for index in indices if isinstance(index, (int, float)) and not isinstance(index, bool)]
-        if len(whole) == len(indices) > 1:
-            yield expect(whole == sorted(whole), f"indices come as {show(whole)}", show(sorted(whole)), document.at)
+        indices = [item.get("index") for item in document.choices]
+        numbers = [index for index in indices if isinstance(index, (int, float)) and not isinstance(index, bool)]
+        if len(numbers) == len(indices) > 1:
+            in_order = sorted(numbers)
+            yield expect(numbers == in_order, f"the indices are {show(numbers)}", show(in_order), document.at)
 
 
 @check(
@@ -138,54 +140,51 @@ def choices_are_in_order(x: Exchange, context: CheckContext) -> Findings:
 def batch_order_holds(group: Group, context: CheckContext) -> Findings:
     """The choices of several prompts have the indices of their prompts: index = prompt × n + candidate.
 
-    A batch is cut up by index; answers under each other's index are filed with the wrong questions.
+    A batch is split by index; answers with exchanged indices are assigned to the wrong questions.
 
-    Fix: carry the number of the prompt through the scheduler instead of numbering by completion.
+    Fix: keep the number of the prompt through the scheduler instead of numbering choices as they finish.
     """
     singles = sorted((role for role in group.members if role.startswith("single-")), key=_number)
-    problem = excuse(group, "batch", *singles)
+    problem = not_comparable(group, "batch", *singles)
     if problem or len(singles) < 2:
-        yield problem or Inconclusive("a batch of one prompt has no order")
+        yield problem or Inconclusive("the batch has one prompt, so it has no order")
         return
     if len(singles) < len(context.request(members(group, "batch")[0]).prompts):
-        yield Inconclusive("not each prompt of the batch was answered alone, so their order cannot be told")
+        yield Inconclusive("not every prompt of the batch was also sent alone, so the order cannot be determined")
         return
     alone = [texts(members(group, role)[0]) for role in singles]
     for x in members(group, "batch"):
         n = context.request(x).n
-        found, size = texts(x), len(singles)
-        slices = [tuple(found.get(place * n + candidate, "") for candidate in range(n)) for place in range(size)]
-        wanted = [tuple(one.get(candidate, "") for candidate in range(n)) for one in alone]
-        if len(set(wanted)) < len(wanted):
-            yield Inconclusive("two prompts have the same answer, so their order cannot be told")
-        elif slices == wanted:
+        by_index, size = texts(x), len(singles)
+        answers = [tuple(by_index.get(row * n + candidate, "") for candidate in range(n)) for row in range(size)]
+        expected = [tuple(single.get(candidate, "") for candidate in range(n)) for single in alone]
+        if len(set(expected)) < len(expected):
+            yield Inconclusive("two prompts have the same answer, so the order cannot be determined")
+        elif answers == expected:
             yield Satisfied()
-        elif sorted(slices) == sorted(wanted):
-            places = [wanted.index(one) for one in slices]
-            observed = f"the answers come for the prompts {places}"
-            yield Violation(f"{observed}; expected {list(range(size))}", "choices", x.case.id)
-        elif all(any(one == two for two in wanted) for one in slices):
-            yield Violation(f"one prompt's answer comes twice: {show(slices)}; expected {show(wanted)}", "", x.case.id)
-        elif sorted(_flat(slices)) == sorted(_flat(wanted)):
-            observed = f"the answers are mixed up among the prompts: {show(slices)}"
-            yield Violation(f"{observed}; expected {show(wanted)}", "choices", x.case.id)
+        elif sorted(answers) == sorted(expected):
+            order = [expected.index(answer) for answer in answers]
+            seen = f"the answers are those of the prompts {order}"
+            yield Violation(f"{seen}; expected {list(range(size))}", "choices", x.case.id)
+        elif all(any(answer == other for other in expected) for answer in answers):
+            seen = f"one prompt's answer is returned twice: {show(answers)}"
+            yield Violation(f"{seen}; expected {show(expected)}", "", x.case.id)
+        elif sorted(chain(*answers)) == sorted(chain(*expected)):
+            seen = f"the answers are mixed up among the prompts: {show(answers)}"
+            yield Violation(f"{seen}; expected {show(expected)}", "choices", x.case.id)
         else:
-            yield _partly(slices, wanted, x.case.id)
+            yield _partly_in_order(answers, expected, x.case.id)
 
 
-def _flat(slices: list[tuple[str, ...]]) -> list[str]:
-    return [text for one in slices for text in one]
-
-
-def _partly(slices: list[tuple[str, ...]], wanted: list[tuple[str, ...]], case: str) -> Finding:
-    """Some answers differ from those alone; whether any of them is another prompt's."""
-    for place, one in enumerate(slices):
-        if one in wanted and wanted.index(one) != place:
-            observed = f"prompt {place} has the answer of prompt {wanted.index(one)}, {show(one)}"
-            return Violation(f"{observed}; expected {show(wanted[place])}", f"choice {place * len(one)}", case)
-    if any(one == two for one, two in zip(slices, wanted, strict=True)):
+def _partly_in_order(answers: list[tuple[str, ...]], expected: list[tuple[str, ...]], case: str) -> Finding:
+    """The finding where some answers are those of no prompt alone: a violation if one is another prompt's."""
+    for row, answer in enumerate(answers):
+        if answer in expected and expected.index(answer) != row:
+            seen = f"prompt {row} has the answer of prompt {expected.index(answer)}, {show(answer)}"
+            return Violation(f"{seen}; expected {show(expected[row])}", f"choice {row * len(answer)}", case)
+    if any(answer == own for answer, own in zip(answers, expected, strict=True)):
         return Satisfied()
-    return Inconclusive("no answer of the batch is that of its prompt alone, so their order cannot be told")
+    return Inconclusive("no answer of the batch equals that of its prompt alone, so the order cannot be determined")
 
 
 def _number(role: str) -> int:
@@ -193,6 +192,6 @@ def _number(role: str) -> int:
 
 
 def _batch(first: str, second: str) -> Group:
-    whole = plain(completion(choice(first), choice(second, index=1)), BATCH)
+    batch = plain(completion(choice(first), choice(second, index=1)), BATCH)
     alone = [plain(completion(choice(text)), {**BATCH, "prompt": text}) for text in (" a1", " b1")]
-    return group("batch", "two", batch=whole, single_0=alone[0], single_1=alone[1])
+    return group("batch", "two", batch=batch, single_0=alone[0], single_1=alone[1])

@@ -1,4 +1,4 @@
-"""Echo: the prompt comes back in front of the text, and nothing else changes."""
+"""Echo: the prompt is returned in front of the text, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from conformance.judge.checks.logprobs import unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.comparison import comparable, compare, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
-from conformance.judge.token_text import echoed, is_text, same_but_for_a_space
+from conformance.judge.token_text import echoed_length, is_text, same_but_for_a_space
 from conformance.model import ContextOverflow
 from conformance.model.exchange import Choice, Exchange, Group
 from conformance.model.request_view import RequestView
 
-LONG = 1000  # from this length on a prompt may not fit, and come back shortened where that is allowed
+LONG = 1000  # characters from which a prompt may exceed the context and be shortened, where that is allowed. A choice
+UNKNOWN = -1  # the end of a prompt that is not text
 ECHO = {"echo": True, "prompt": "1, 2,"}
 ZERO = {"echo": True, "prompt": "1, 2,", "max_tokens": 0}
 
 
 def echoes_text(request: RequestView, context: CheckContext) -> bool:
-    """Due where a prompt that is text is to be echoed."""
+    """Expected where a prompt that is text is to be echoed."""
     return request.echo and any(isinstance(prompt, str) and prompt and is_text(prompt) for prompt in request.prompts)
 
 
-def _begins(request: RequestView, found: Choice, context: CheckContext) -> int | None:
-    """Where the prompt ends that the text begins with; None where it does not; -1 where it cannot be told."""
+def _prompt_end(request: RequestView, found: Choice, context: CheckContext) -> int | None:
+    """Where the prompt ends in the text; None where the text does not begin with it, UNKNOWN for token ids."""
     prompt = prompt_of(request, found.index)
     if not isinstance(prompt, str) or not prompt or not is_text(prompt):
-        return -1
-    end = echoed(found.text, prompt)
+        return UNKNOWN
+    end = echoed_length(found.text, prompt)
     refused = context.contract.semantics.context_overflow is ContextOverflow.REFUSE
     if end is None and len(prompt) >= LONG and not refused:
-        place = prompt.find(found.text[:32]) if found.text else -1
-        end = len(prompt) - place if place >= 0 and found.text.startswith(prompt[place:]) else None
+        start = prompt.find(found.text[:32]) if found.text else -1
+        end = len(prompt) - start if start >= 0 and found.text.startswith(prompt[start:]) else None
     return end
 
 
@@ -50,20 +51,20 @@ def _begins(request: RequestView, found: Choice, context: CheckContext) -> int |
 def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
     """With `echo` each text begins with the prompt that it answers.
 
-    Callers cut the text at the prompt's length; without the prompt they throw away the answer.
+    Callers cut the text at the prompt's length; without the prompt they discard the answer.
 
-    Fix: put each prompt in front of each of its choices, streamed in the first chunk.
+    Fix: put each prompt in front of each of its choices, in a stream in the first chunk.
     """
     request = context.request(x)
     if not request.echo:
         return
     for found in unfiltered_choices(x):
-        end = _begins(request, found, context)
-        if end == -1:
+        end = _prompt_end(request, found, context)
+        if end == UNKNOWN:
             continue
         prompt = prompt_of(request, found.index)
-        told = f"the text begins with {show(found.text[: len(prompt) + 8])}"
-        yield expect(end is not None, told, f"the prompt {show(prompt)}", found.at)
+        seen = f"the text begins with {show(found.text[: len(prompt) + 8])}"
+        yield expect(end is not None, seen, f"the prompt {show(prompt)}", found.at)
 
 
 @check(
@@ -76,7 +77,7 @@ def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
 def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     """With `echo` and `max_tokens: 0` the text is the prompt and nothing more.
 
-    This is how a given text is scored; a token on top becomes part of the score.
+    This is how a given text is scored; an additional token becomes part of the score.
 
     Fix: run the prompt through the model, and generate nothing.
     """
@@ -84,11 +85,11 @@ def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     if not request.echo or request.max_tokens != 0:
         return
     for found in unfiltered_choices(x):
-        end = _begins(request, found, context)
-        if end is None or end == -1:
-            continue  # without the prompt in front there is nothing to measure from
-        more = found.text[end:]
-        yield expect(not more, f"{show(more)} follows the prompt", "nothing, as max_tokens is 0", found.at)
+        end = _prompt_end(request, found, context)
+        if end is None or end == UNKNOWN:
+            continue  # that the prompt is absent is judged by echo_begins_with_prompt
+        rest = found.text[end:]
+        yield expect(not rest, f"{show(rest)} follows the prompt", "nothing, as max_tokens is 0", found.at)
 
 
 @check(
@@ -99,26 +100,26 @@ def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(_pair("1, 2, 4, 3", times=3)),
 )
 def echo_adds_only_the_prompt(group: Group, context: CheckContext) -> Findings:
-    """With `echo` the text is the prompt followed by just the text that comes without it.
+    """With `echo` the text is the prompt, followed by exactly the text that is generated without `echo`.
 
-    Evaluations compare echoed and plain runs; if echo changes the answer, the two measure different things.
+    Evaluations compare runs with and without echo; if echo changes the answer, the two measure different things.
 
     Fix: generate first, then put the prompt in front of what was generated.
     """
 
     def answers(x: Exchange) -> dict[int, str]:
         request = context.request(x)
-        found: dict[int, str] = {}
-        for index, one in x.choices.items():
-            text = one.text.rstrip("\ufffd")
-            end = _begins(request, one, context) if request.echo else 0
-            if end == -1:  # token ids: what they spell is known only from the text without echo
+        by_index: dict[int, str] = {}
+        for index, item in x.choices.items():
+            text = item.text.rstrip("\ufffd")
+            end = _prompt_end(request, item, context) if request.echo else 0
+            if end == UNKNOWN:  # the text of token ids is known only by comparison with the text without echo
                 tails = [other.choices[index].text for other in group.all("without") if index in other.choices]
                 end = next((len(text) - len(tail) for tail in tails if comparable(x) and text.endswith(tail)), None)
-                found[index] = text[end:] if end else text
+                by_index[index] = text[end:] if end else text
             elif end is not None:
-                found[index] = text[end:]
-        return found
+                by_index[index] = text[end:]
+        return by_index
 
     yield from same_choices(group, ("without", "with"))
     roles = ("without", "with")

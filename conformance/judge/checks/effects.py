@@ -1,4 +1,4 @@
-"""Parameters that must show: seed, temperature, narrow sampling, suffix, ignore_eos, service tier."""
+"""Parameters whose effect a reply must show: seed, temperature, narrow sampling, suffix, ignore_eos, service tier."""
 
 from __future__ import annotations
 
@@ -7,51 +7,61 @@ from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import unfiltered_choices
-from conformance.judge.comparison import ENOUGH, blame, commonest, compare, contrast, counted, excuse, members, texts
+from conformance.judge.comparison import (
+    attribute_to,
+    commonest,
+    compare,
+    contrast,
+    counted,
+    members,
+    not_comparable,
+    texts,
+)
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream, usage
 from conformance.judge.near_ties import near_tie
-from conformance.judge.token_text import loops
-from conformance.model import Inconclusive, Satisfied, Violation
+from conformance.judge.token_text import repeats_itself
+from conformance.model import ENOUGH_REPLIES, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.parameter_traits import Role
 
 SEEDED = {"temperature": 1, "seed": 7}
-AGREED = 3  # best effort: of this many replies to one request at least two are expected to agree
+AGREED = 3
+"""More than one in so many replies must agree, where repeatability is promised as best effort. A choice:
+with a third or fewer in agreement no caller could rely on it."""
 
 
 def repeats(group: Group, roles: Sequence[str], because: str, context: CheckContext) -> Findings:
-    """Whether the same request gives the same text, as best effort does: mostly."""
-    problem = excuse(group, *roles)
+    """Whether most replies to the same request have the same text, as best effort promises."""
+    problem = not_comparable(group, *roles)
     if problem:
         yield problem
         return
-    found = [tuple(texts(x).items()) for role in roles for x in members(group, role)]
-    if not any(text for one in found for _, text in one):
+    replies = [tuple(texts(x).items()) for role in roles for x in members(group, role)]
+    if not any(text for reply in replies for _, text in reply):
         yield Inconclusive("every text is empty, so there is nothing to compare")
         return
-    value, times = commonest(found)
-    other = next((one for one in found if one != value), value)
-    observed, model = contrast("".join(text for _, text in other), "".join(text for _, text in value))
-    if times == len(found):
+    usual, times = commonest(replies)
+    other = next((reply for reply in replies if reply != usual), usual)
+    observed, expected = contrast("".join(text for _, text in other), "".join(text for _, text in usual))
+    if times == len(replies):
         yield Satisfied()
-    elif len(found) < 2 * ENOUGH:
-        yield Inconclusive(
-            f"{observed} beside {model} for one request, {because}; more replies would tell", repeat=True
-        )
-    elif tied := _rounded([members(group, role) for role in roles], context):
-        yield Inconclusive(f"texts differ where two tokens are nearly as likely: {tied}")
-    elif times * AGREED > len(found):
-        yield Inconclusive(f"the target is not deterministic: {times} of {len(found)} replies agree, {because}")
+    elif len(replies) < 2 * ENOUGH_REPLIES:
+        seen = f"one request returned {observed} and {expected}, {because}"
+        yield Inconclusive(f"{seen}, in {len(replies)} replies; {2 * ENOUGH_REPLIES} are needed", repeat=True)
+    elif tie := _near_tie_in_all([members(group, role) for role in roles], context):
+        yield Inconclusive(f"texts differ, as they may at a near tie: {tie}")
+    elif times * AGREED > len(replies):
+        yield Inconclusive(f"the target is not deterministic: {times} of {len(replies)} replies agree, {because}")
     else:
-        told = f"{len(set(found))} different texts in {len(found)} replies, such as {observed} and {model}"
-        yield Violation(f"{told}; expected one text, {because}")
+        seen = f"{len(set(replies))} different texts in {len(replies)} replies, such as {observed} and {expected}"
+        yield Violation(f"{seen}; expected one text, {because}")
 
 
-def _rounded(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
-    """The near tie that explains why texts differ, in each of the choices that do."""
-    every = [texts(x) for side in sides for x in side]
-    apart = [index for index in every[0] if len({one.get(index) for one in every}) > 1]
-    ties = [near_tie(sides, index, context) for index in apart]
+def _near_tie_in_all(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
+    """The first near tie, if each choice whose texts differ has one; else empty."""
+    replies = [texts(x) for side in sides for x in side]
+    different = [index for index in replies[0] if len({reply.get(index) for reply in replies}) > 1]
+    ties = [near_tie(sides, index, context) for index in different]
     return ties[0] if ties and all(ties) else ""
 
 
@@ -65,8 +75,8 @@ def _rounded(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
         + example(
             group(
                 "seed",
-                first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH,
-                second=[stream(completion(choice(" 5")), request=SEEDED)] * ENOUGH,
+                first=[plain(completion(choice(" 4")), SEEDED)] * ENOUGH_REPLIES,
+                second=[stream(completion(choice(" 5")), request=SEEDED)] * ENOUGH_REPLIES,
             )
         )
     ),
@@ -74,12 +84,12 @@ def _rounded(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
 def seed_repeats(group: Group, context: CheckContext) -> Findings:
     """The same seed with the same parameters gives the same text.
 
-    Tests and evaluations are repeated by their seed; where it is ignored nothing can be compared.
+    Tests and evaluations are repeated with their seed; where it is ignored, no two runs can be compared.
 
     Fix: seed the sampler of each request, and of each choice by its index.
     """
-    ways = [{context.request(x).stream for x in group.all(role)} for role in ("first", "second")]
-    if ways[0] == ways[1]:
+    streamed = [{context.request(x).stream for x in group.all(role)} for role in ("first", "second")]
+    if streamed[0] == streamed[1]:
         yield from repeats(group, ("first", "second"), "as the seed is the same", context)
     else:
         yield from compare(group, ("first", "second"), texts, "text with the same seed", context, exact=True)
@@ -95,14 +105,14 @@ def seed_repeats(group: Group, context: CheckContext) -> Findings:
 def greedy_repeats(group: Group, context: CheckContext) -> Findings:
     """The same request at temperature 0 gives the same text.
 
-    Caches, tests and evaluations take temperature 0 for repeatable.
+    Caches, tests and evaluations rely on temperature 0 being repeatable.
 
     Fix: take the likeliest token at temperature 0 instead of dividing by a small number.
     """
     if all(context.request(x).greedy for role in ("first", "second") for x in members(group, role)):
         yield from repeats(group, ("first", "second"), "as temperature is 0", context)
     else:
-        yield Inconclusive("temperature 0 is not asked for")
+        yield Inconclusive("the requests do not have temperature 0")
 
 
 @check(
@@ -115,7 +125,7 @@ def greedy_repeats(group: Group, context: CheckContext) -> Findings:
 def narrow_sampling_is_greedy(group: Group, context: CheckContext) -> Findings:
     """Sampling that is narrowed to the likeliest token gives the text of temperature 0.
 
-    Callers who cannot set temperature 0 narrow top_p or top_k to get the same; ignored, it lets chance back in.
+    Callers who cannot set temperature 0 narrow top_p or top_k instead; where that is ignored, texts stay random.
 
     Fix: apply top_k and top_p to the distribution that is drawn from, and keep at least one token.
     """
@@ -130,28 +140,28 @@ def narrow_sampling_is_greedy(group: Group, context: CheckContext) -> Findings:
     bad=lambda: example(_suffix(" 4, 5", 4)),
 )
 def suffix_is_used(group: Group, context: CheckContext) -> Findings:
-    """A suffix that is accepted counts: the text, or the number of prompt tokens, is another than without it.
+    """A suffix that is accepted has an effect: the text or the number of prompt tokens differs from that without it.
 
-    Editors insert text between what stands before and after; a server that ignores the rest writes it twice.
+    Editors insert text between a prefix and a suffix; a server that ignores the suffix writes it a second time.
 
-    Fix: hand the suffix to a model that can insert, or refuse it with a clear 4xx.
+    Fix: pass the suffix to a model that can insert, or refuse it with a clear 4xx.
     """
-    problem = excuse(group, "without", "with")
+    problem = not_comparable(group, "without", "with")
     if problem:
         yield problem
         return
     sides = [
         [(dict(texts(x)), counted(x, "prompt_tokens")) for x in members(group, role)] for role in ("without", "with")
     ]
-    if not any(one == other for one in sides[0] for other in sides[1]):
+    if not any(without == reply for without in sides[0] for reply in sides[1]):
         yield Satisfied()
-    elif not any(map(tells, (text for side in sides for said, _ in side for text in said.values()))):
-        yield Inconclusive("the texts are empty or one piece repeated, as they may be whatever the suffix is")
-    elif min(map(len, sides)) < ENOUGH:
+    elif not any(map(is_informative, (text for side in sides for by_index, _ in side for text in by_index.values()))):
+        yield Inconclusive("the texts are empty or one piece repeated, as they may be with any suffix")
+    elif min(map(len, sides)) < ENOUGH_REPLIES:
         yield Inconclusive(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
-    elif all(one == sides[0][0] for side in sides for one in side):
-        told = f"text and prompt tokens are {show(sides[1][0])} each time, with and without a suffix"
-        yield Violation(f"{told}; expected the suffix to count, or a 4xx")
+    elif all(reply == sides[0][0] for side in sides for reply in side):
+        seen = f"text and prompt tokens are {show(sides[1][0])} each time, with and without a suffix"
+        yield Violation(f"{seen}; expected an effect of the suffix, or a 4xx")
     else:
         yield Inconclusive("the target is not deterministic: texts with and without a suffix overlap")
 
@@ -171,17 +181,17 @@ def suffix_is_used(group: Group, context: CheckContext) -> Findings:
 def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     """With `ignore_eos` a text does not end before its limit.
 
-    Load tests ask for texts of an exact length; one that ends by itself falsifies their figures.
+    Load tests request texts of an exact length; one that ends earlier falsifies their figures.
 
-    Fix: ban the tokens that end a text for the whole of the generation.
+    Fix: ban the tokens that end a text during the whole generation.
     """
     request = context.request(x)
     name = context.contract.by_role(Role.IGNORES_END)
     if request.get(name) is not True or request.stops or request.get("response_format"):
         return
     for found in unfiltered_choices(x):
-        told = f"finish_reason is {show(found.finish_reason)} with {name}"
-        yield expect(found.finish_reason != context.stop, told, show(context.length), found.at)
+        seen = f"finish_reason is {show(found.finish_reason)} with {name}"
+        yield expect(found.finish_reason != context.stop, seen, show(context.length), found.at)
 
 
 @check(
@@ -192,55 +202,55 @@ def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(_tier("default")) + example(_tier(None)),
 )
 def tier_is_reported(group: Group, context: CheckContext) -> Findings:
-    """A reply names the service tier that served it: the one that was asked for, or the one that `auto` chose.
+    """A reply names the service tier that served it: the requested one, or the one that `auto` selected.
 
-    Prices and limits depend on the tier; a reply that hides it makes the bill a guess.
+    Prices and limits depend on the tier; without it a caller cannot check the bill.
 
     Fix: copy the tier that the scheduler used into `service_tier`.
     """
-    problem = excuse(group, "probe")
+    problem = not_comparable(group, "probe")
     if problem:
         yield problem
         return
     member = context.contract.by_role(Role.REPORTED)
     for x in members(group, "probe"):
-        wanted = context.request(x).get(member)
-        if not isinstance(wanted, str):
+        requested = context.request(x).get(member)
+        if not isinstance(requested, str):
             continue
-        listed = [tier for one in x.documents if isinstance(tier := _member(one.value, member), str)]
-        allowed: Sequence[Any] = context.get("auto", ()) if wanted == "auto" else (wanted,)
-        told = f"{member} is {show(listed[-1])}" if listed else f"{member} is missing"
-        fits = bool(listed) and (not allowed or listed[-1] in allowed)
+        tiers = [tier for document in x.documents if isinstance(tier := _member(document.value, member), str)]
+        allowed: Sequence[Any] = context.get("auto", ()) if requested == "auto" else (requested,)
+        seen = f"{member} is {show(tiers[-1])}" if tiers else f"{member} is missing"
+        held = bool(tiers) and (not allowed or tiers[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
-        yield blame(expect(fits, f"{told} for {show(wanted)}", expected), x.case.id)
+        yield attribute_to(expect(held, f"{seen} for {show(requested)}", expected), x.case.id)
 
 
-def tells(text: str) -> bool:
-    """Whether a text is such that another one would have been likely: not empty, not the same over and over."""
-    return bool(text.strip()) and not loops(text)
+def is_informative(text: str) -> bool:
+    """Whether another text would have been likely: this one is neither empty nor one piece repeated."""
+    return bool(text.strip()) and not repeats_itself(text)
 
 
 def _member(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else None
 
 
-def _draws(kind: str, found: Sequence[str]) -> Group:
+def _draws(kind: str, drawn: Sequence[str]) -> Group:
     request = {"temperature": 0} if kind == "repeat" else SEEDED
-    replies = [plain(completion(choice(text)), request) for text in found]
+    replies = [plain(completion(choice(text)), request) for text in drawn]
     half = len(replies) // 2
     return group(kind, first=replies[:half], second=replies[half:])
 
 
-def _narrow(found: Sequence[str]) -> Group:
-    narrow = [plain(completion(choice(text)), {"temperature": 1, "top_p": 0.001}) for text in found]
+def _narrow(drawn: Sequence[str]) -> Group:
+    narrow = [plain(completion(choice(text)), {"temperature": 1, "top_p": 0.001}) for text in drawn]
     greedy = plain(completion(choice()), {"temperature": 0})
-    return group("narrow", greedy=[greedy] * len(found), narrow=narrow)
+    return group("narrow", greedy=[greedy] * len(drawn), narrow=narrow)
 
 
 def _suffix(text: str, tokens: int) -> Group:
     alone = plain(completion(choice(), usage=usage(4, 4)), {"temperature": 0})
     between = plain(completion(choice(text), usage=usage(tokens, 4)), {"temperature": 0, "suffix": " 6, 7"})
-    return Group("suffix", "example", {"without": (alone,) * ENOUGH, "with": (between,) * ENOUGH})
+    return Group("suffix", "example", {"without": (alone,) * ENOUGH_REPLIES, "with": (between,) * ENOUGH_REPLIES})
 
 
 def _tier(tier: str | None, request: str = "flex") -> Group:

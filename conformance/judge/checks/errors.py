@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.acceptance import (
+    MESSAGE_MEMBERS,
     TRANSIENT,
-    WORDS,
-    answer,
-    complaint,
+    describe_probe,
+    describe_reply,
     error_instead,
+    error_object,
     error_param,
     error_words,
     label,
-    spelling,
-    tried,
+    name_pattern,
 )
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
 from conformance.model import Inconclusive, Parameter, Satisfied, Violation
@@ -147,8 +147,8 @@ def refusal_is_not_a_success(x: Exchange, context: CheckContext) -> Findings:
 
 def _message(x: Exchange) -> str:
     """The words meant for a person; what is no text is not spoken in them."""
-    told = complaint(x.json)
-    message = next((told[name] for name in WORDS if name in told), "") if isinstance(told, Mapping) else told
+    told = error_object(x.json)
+    message = next((told[name] for name in MESSAGE_MEMBERS if name in told), "") if isinstance(told, Mapping) else told
     return message if isinstance(message, str) else ""
 
 
@@ -253,15 +253,15 @@ def error_names_the_field(group: Group, context: CheckContext) -> Findings:
     parts = [*names, *PART.findall(group.key.partition(" ")[0])]
     param, expected = error_param(probe.json), " or ".join(names)
     own = isinstance(param, str) and bool(param)
-    if own and any(spelling(name).search(param) for name in parts):
+    if own and any(name_pattern(name).search(param) for name in parts):
         yield Satisfied(label(group))
     elif own:
-        seen = f"{tried(group, probe, context)}: the member that is named is {show(param)}"
+        seen = f"{describe_probe(group, probe, context)}: the member that is named is {show(param)}"
         yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
-    elif any(spelling(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
+    elif any(name_pattern(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Satisfied(label(group))
     else:
-        seen = f"{tried(group, probe, context)}: {answer(probe)}"
+        seen = f"{describe_probe(group, probe, context)}: {describe_reply(probe)}"
         yield Violation(f"{seen}; expected {expected} to be named", "/error", probe.case.id)
 
 
@@ -346,7 +346,9 @@ def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findin
     sure = [pair for pair in pairs if not any(_unsure(x) for x in pair)]
     if not sure:
         if pairs:
-            yield Inconclusive(f"{label(group)}: {answer(pairs[0][0])} plain, {answer(pairs[0][1])} streamed")
+            yield Inconclusive(
+                f"{label(group)}: {describe_reply(pairs[0][0])} plain, {describe_reply(pairs[0][1])} streamed"
+            )
         return
     apart = [pair for pair in sure if _shape(pair[0]) != _shape(pair[1])]
     if all(x.successful for pair in sure for x in pair):
@@ -365,4 +367,4 @@ def _unsure(x: Exchange) -> bool:
 
 def _told(x: Exchange) -> str:
     _, members, words = _shape(x)
-    return f"{answer(x)} with members {show(list(members), 80)} and {show(words, 80)}"
+    return f"{describe_reply(x)} with members {show(list(members), 80)} and {show(words, 80)}"

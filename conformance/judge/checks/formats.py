@@ -9,7 +9,7 @@ from typing import Any, Final
 from conformance.contract.validity import validator
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.stop import generated_text
-from conformance.judge.comparison import blame, excuse, members
+from conformance.judge.comparison import attribute_to, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, group, plain
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Group
@@ -54,7 +54,7 @@ def json_is_valid(group: Group, context: CheckContext) -> Findings:
 
     Fix: constrain the sampler by the format, or refuse formats that cannot be enforced.
     """
-    problem = excuse(group, "probe")
+    problem = not_comparable(group, "probe")
     if problem:
         yield problem
         return
@@ -67,7 +67,7 @@ def json_is_valid(group: Group, context: CheckContext) -> Findings:
             if text is None or not text.strip():
                 yield Inconclusive("the text is blank, so it shows no format")
             elif found.finish_reason in {context.stop, context.length}:
-                yield blame(_judged(text.strip(), schema, whole=whole, at=found.at), x.case.id)
+                yield attribute_to(_judged(text.strip(), schema, whole=whole, at=found.at), x.case.id)
 
 
 def _judged(text: str, schema: Mapping[str, Any] | None, *, whole: bool, at: str) -> Finding:

@@ -8,23 +8,22 @@ from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.acceptance import (
-    REPEATS,
     TRANSIENT,
     accepted,
-    answer,
+    accepted_control,
     denied,
+    describe_probe,
+    describe_reply,
     error_instead,
     error_param,
     error_text,
     error_words,
     failed,
     label,
-    open_control,
-    spelling,
-    tried,
+    name_pattern,
 )
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream
-from conformance.model import Credential, Inconclusive, Observation, Satisfied, Validity, Violation
+from conformance.model import ENOUGH_REPLIES, Credential, Inconclusive, Observation, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import dumps
 
@@ -49,7 +48,7 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
 
     Fix: validate by the published schema, types and bounds included, and no stricter.
     """
-    control, missing = open_control(group)
+    control, missing = accepted_control(group)
     probes = group.all("probe")
     if not probes and any(accepted(x) for x in group.all("joint")):
         yield Satisfied(label(group))  # accepted in company: it speaks for each value; refused, it would speak for none
@@ -61,16 +60,18 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
     turned_down = [x for x in probes if denied(x, control)]
     broken = [x for x in probes if failed(x)]
     if turned_down:
-        seen = f"{tried(group, turned_down[0], context)}: {answer(turned_down[0])}"
+        seen = f"{describe_probe(group, turned_down[0], context)}: {describe_reply(turned_down[0])}"
         expected = f"expected 2xx, as its control has ({control.case.id})"
         yield Violation(f"{seen}; {expected}", "", turned_down[0].case.id, flaky=bool(taken))
     elif taken:
         yield Satisfied(label(group))
-    elif len(broken) >= REPEATS:
-        seen = f"{tried(group, broken[0], context)}: {answer(broken[0])}, {len(broken)} times"
+    elif len(broken) >= ENOUGH_REPLIES:
+        seen = f"{describe_probe(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
         yield Violation(f"{seen}; expected 2xx, as its control has", "", broken[0].case.id)
     else:
-        yield Inconclusive(f"{label(group)}: {answer(probes[0])}, neither accepted nor refused", repeat=bool(broken))
+        yield Inconclusive(
+            f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused", repeat=bool(broken)
+        )
 
 
 REFUSED: Final = error("n must be at least 1", request={"n": 0}, validity=Validity.INVALID)
@@ -94,7 +95,7 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
 
     Fix: check the request against the schema before generation begins and answer 400 or 422.
     """
-    control, missing = open_control(group)
+    control, missing = accepted_control(group)
     probes = group.all("probe")
     if control is None or not probes:
         yield Inconclusive(missing or f"{label(group)}: not sent")
@@ -106,15 +107,17 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
     broken = [x for x in probes if failed(x) and x not in refused]
     if wrong:
-        seen = f"{tried(group, wrong[0], context)}: {answer(wrong[0])}"
+        seen = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
         yield Violation(f"{seen}; expected {wanted}", "", wrong[0].case.id, flaky=bool(refused))
     elif refused:
         yield Satisfied(label(group))
-    elif len(broken) >= REPEATS:
-        seen = f"{tried(group, broken[0], context)}: {answer(broken[0])}, {len(broken)} times"
+    elif len(broken) >= ENOUGH_REPLIES:
+        seen = f"{describe_probe(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
         yield Violation(f"{seen}; expected {wanted}", "", broken[0].case.id)
     else:
-        yield Inconclusive(f"{label(group)}: {answer(probes[0])}, which is no verdict on it", repeat=bool(broken))
+        yield Inconclusive(
+            f"{label(group)}: {describe_reply(probes[0])}, which is no verdict on it", repeat=bool(broken)
+        )
 
 
 def _disguised(x: Exchange) -> bool:
@@ -141,16 +144,16 @@ def edge_is_observed(group: Group, context: CheckContext) -> Findings:
 
     Fix: nothing to mend; say in the document which reading is meant.
     """
-    control, missing = open_control(group)
+    control, missing = accepted_control(group)
     probe = group.one("probe")
     if control is None or probe is None:
         yield Inconclusive(missing or f"{label(group)}: not sent")
     elif accepted(probe):
-        yield Observation(label(group), f"accepted, {answer(probe)}")
+        yield Observation(label(group), f"accepted, {describe_reply(probe)}")
     elif denied(probe, control):
-        yield Observation(label(group), f"refused, {answer(probe)}")
+        yield Observation(label(group), f"refused, {describe_reply(probe)}")
     else:
-        yield Inconclusive(f"{label(group)}: {answer(probe)}, neither accepted nor refused")
+        yield Inconclusive(f"{label(group)}: {describe_reply(probe)}, neither accepted nor refused")
 
 
 BEYOND_CONTEXT: Final = re.compile(r"context|too long|too large|maximum.{0,24}(?:length|tokens)", re.IGNORECASE)
@@ -183,13 +186,17 @@ def combination_is_accepted(x: Exchange, context: CheckContext) -> Findings:
     elif x.refused:
         told = error_text(x)
         if UNSUPPORTED.search(told):  # a model's limits, said in plain words
-            yield Observation("valid requests refused as not supported", answer(x))
+            yield Observation("valid requests refused as not supported", describe_reply(x))
         elif len(case.content) > LONG and (BEYOND_CONTEXT.search(told) or x.status == 413):
-            yield Observation("valid requests refused as too long for the model", answer(x))
+            yield Observation("valid requests refused as too long for the model", describe_reply(x))
         elif single := _refused_alone(x, context):
-            yield Observation("valid requests refused for a value that is refused alone", f"{single}: {answer(x)}")
+            yield Observation(
+                "valid requests refused for a value that is refused alone", f"{single}: {describe_reply(x)}"
+            )
         else:
-            yield Violation(f"{answer(x)} to {show(case.content, 200)}; expected 2xx, for each value is documented")
+            yield Violation(
+                f"{describe_reply(x)} to {show(case.content, 200)}; expected 2xx, for each value is documented"
+            )
 
 
 def _refused_alone(x: Exchange, context: CheckContext) -> str:
@@ -200,7 +207,7 @@ def _refused_alone(x: Exchange, context: CheckContext) -> str:
     param = error_param(x.json)
     told = param if isinstance(param, str) and param else error_words(x)
     same = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
-    named = [name for name in body if name != "model" and spelling(name).search(told)]
+    named = [name for name in body if name != "model" and name_pattern(name).search(told)]
     if not same and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
         same = [name for name in named if name in context.alone]  # another value of it, as little liked
     return same[0] if same else ""
@@ -229,9 +236,9 @@ def channels_accept_alike(group: Group, context: CheckContext) -> Findings:
     elif any(taken["plain"]) or any(taken["stream"]):
         good, bad = ("plain", streams) if any(taken["plain"]) else ("stream", plains)
         lost = [x for x in bad if x.refused or failed(x)]
-        if any(x.refused for x in lost) or len(lost) >= REPEATS:
+        if any(x.refused for x in lost) or len(lost) >= ENOUGH_REPLIES:
             other = "stream" if good == "plain" else "plain"
-            seen = f"{other}: {answer(lost[0])}; {good}: HTTP 200"
+            seen = f"{other}: {describe_reply(lost[0])}; {good}: HTTP 200"
             yield Violation(f"{seen}; expected the same on both", label(group), lost[0].case.id)
         else:
-            yield Inconclusive(f"{label(group)}: {answer(bad[0])}", repeat=bool(lost))
+            yield Inconclusive(f"{label(group)}: {describe_reply(bad[0])}", repeat=bool(lost))

@@ -9,9 +9,9 @@ from typing import Any
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import token_strings
 from conformance.judge.checks.stop import generated_text
-from conformance.judge.comparison import blame, counted, excuse, members
+from conformance.judge.comparison import attribute_to, counted, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
-from conformance.judge.token_text import unit
+from conformance.judge.token_text import repeated_piece
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange, Group
 
@@ -34,9 +34,9 @@ class Said:
             # The first token of a text may be shown without its leading space.
             same = {token.removeprefix(" ") for token in self.tokens}
             return self.tokens[-1] if len(same) == 1 else None
-        found = unit(self.text, self.count) if self.text else None
+        found = repeated_piece(self.text, self.count) if self.text else None
         if found is None and self.count is None:
-            found = unit(self.text)
+            found = repeated_piece(self.text)
         return found
 
     @property
@@ -87,7 +87,7 @@ def bias_forces(group: Group, context: CheckContext) -> Findings:
 
     Fix: add the bias to the logits before sampling, for each token and each choice, and read ids given as strings.
     """
-    problem = excuse(group, "with")
+    problem = not_comparable(group, "with")
     if problem:
         yield problem
         return
@@ -120,7 +120,7 @@ def bias_bans(group: Group, context: CheckContext) -> Findings:
     Fix: add the bias to the logits before sampling, for each token and each choice, and keep its sign.
     """
     for role in ("with", "forced"):
-        problem = excuse(group, role)
+        problem = not_comparable(group, role)
         if problem:
             yield problem
             return
@@ -131,7 +131,7 @@ def bias_bans(group: Group, context: CheckContext) -> Findings:
             if model is not None:
                 free = members(group, "without")
                 said_now, said_before = said(x, found, context), said(before, model, context)
-                yield blame(_banned(x, said_now, said_before, free[0] if free else None, context), x.case.id)
+                yield attribute_to(_banned(x, said_now, said_before, free[0] if free else None, context), x.case.id)
 
 
 def _banned(x: Exchange, now: Said, before: Said, free: Exchange | None, context: CheckContext) -> Finding:

@@ -19,7 +19,7 @@ from conformance.judge.checks.logprobs import (
 )
 from conformance.judge.comparison import counted
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
-from conformance.judge.token_text import echoed, is_plain, is_special, is_text, lengths, spells
+from conformance.judge.token_text import echoed_length, is_plain, is_special, is_text, possible_lengths, spells
 from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
@@ -41,7 +41,7 @@ def prompt_of(request: RequestView, index: int) -> str | tuple[int, ...]:
 def echoed_prompt(request: RequestView, found: Choice) -> str:
     """The part of the text that is the prompt, as the target returned it."""
     prompt = prompt_of(request, found.index)
-    length = echoed(found.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
+    length = echoed_length(found.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
     return found.text[: length or 0]
 
 
@@ -134,7 +134,7 @@ def _starts_elsewhere(request: RequestView, found: Choice, offsets: Sequence[Any
     prompt = prompt_of(request, found.index)
     if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echoed_prompt(request, found)):
         return ""
-    starts = {0} if request.echo else {0, *lengths(prompt)}
+    starts = {0} if request.echo else {0, *possible_lengths(prompt)}
     if offsets[0] in starts:
         return ""
     return f"text_offset begins at {offsets[0]}; expected {' or '.join(map(str, sorted(starts)))}"

@@ -8,23 +8,22 @@ from typing import Any
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.comparison import (
-    ENOUGH,
-    blame,
+    attribute_to,
     compare,
+    compare_values,
     constant,
     contrast,
     counted,
-    excuse,
-    finishes,
+    finish_reasons,
     members,
+    not_comparable,
     same_choices,
     texts,
-    weigh,
 )
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
 from conformance.judge.token_text import is_lossy_copy
 from conformance.judge.tolerances import close_logprobs
-from conformance.model import Finding, Satisfied, Violation
+from conformance.model import ENOUGH_REPLIES, Finding, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 ROLES = ("plain", "stream")
@@ -52,7 +51,7 @@ def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     Fix: give each choice its index in every chunk, and stream all of them.
     """
     faults = list(same_choices(group, ROLES))
-    problem = excuse(group, *ROLES)
+    problem = not_comparable(group, *ROLES)
     yield from faults or [problem or Satisfied()]
 
 
@@ -62,7 +61,7 @@ def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     group="twin",
     good=lambda: example(pair(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
     bad=lambda: (
-        example(pair(completion(choice()), completion(choice(" 6, 7")), times=ENOUGH))
+        example(pair(completion(choice()), completion(choice(" 6, 7")), times=ENOUGH_REPLIES))
         + example(pair(completion(choice()), completion(choice(""))))
     ),
 )
@@ -73,7 +72,7 @@ def twin_text_agrees(group: Group, context: CheckContext) -> Findings:
 
     Fix: let both forms read from one decoder, and flush what it holds back before the end.
     """
-    problem = excuse(group, *ROLES)
+    problem = not_comparable(group, *ROLES)
     if problem:
         yield problem
         return
@@ -90,7 +89,7 @@ def _lost(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
     plains, streams = members(group, "plain"), members(group, "stream")
     for index in plains[0].choices:
         wholes = [texts(x)[index] for x in plains if index in x.choices]
-        whole, settled = wholes[0], len(wholes) >= ENOUGH and constant(wholes)
+        whole, settled = wholes[0], len(wholes) >= ENOUGH_REPLIES and constant(wholes)
         reasons = {x.choices[index].finish_reason for x in (*plains, *streams) if index in x.choices}
         copies = [(x, texts(x)[index]) for x in streams if index in x.choices]
         # A prefix that ended by itself may be another draw.
@@ -112,7 +111,7 @@ def _lost(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
     Scope.GROUP,
     group="twin",
     good=lambda: example(pair(completion(choice()), completion(choice()))),
-    bad=lambda: example(pair(completion(choice()), completion(choice(finish="stop")), times=ENOUGH)),
+    bad=lambda: example(pair(completion(choice()), completion(choice(finish="stop")), times=ENOUGH_REPLIES)),
 )
 def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     """A choice finishes for the same reason, plain or streamed.
@@ -121,7 +120,7 @@ def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
 
     Fix: let both forms read the reason from one place.
     """
-    yield from compare(group, ROLES, finishes, "finish_reason", context)
+    yield from compare(group, ROLES, finish_reasons, "finish_reason", context)
 
 
 @check(
@@ -134,7 +133,9 @@ def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     good=lambda: example(pair(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage()))),
     bad=lambda: (
         example(pair(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage(5, 4))))
-        + example(pair(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), times=ENOUGH))
+        + example(
+            pair(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), times=ENOUGH_REPLIES)
+        )
     ),
 )
 def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:
@@ -144,7 +145,7 @@ def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:
 
     Fix: count in the engine and report the one count in both forms.
     """
-    if excuse(group, *ROLES):
+    if not_comparable(group, *ROLES):
         return
     plains, streams = members(group, "plain"), members(group, "stream")
     prompts = [one for one in (counted(x, "prompt_tokens") for x in plains) if one is not None]
@@ -152,7 +153,7 @@ def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:
         told = counted(x, "prompt_tokens")
         if told is not None and prompts:
             observed = f"prompt_tokens is {told} in the stream"
-            yield blame(expect(told in prompts, observed, f"{prompts[0]} as plain", "usage"), x.case.id)
+            yield attribute_to(expect(told in prompts, observed, f"{prompts[0]} as plain", "usage"), x.case.id)
 
     # Only replies with the same texts and endings owe the same count.
     sides = [[(_wording(x), counted(x, "completion_tokens")) for x in side] for side in (plains, streams)]
@@ -160,11 +161,11 @@ def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:
     common = [wording for wording, _ in sides[1] if any(wording == other for other, _ in sides[0])]
     if common:
         first, second = ([told for wording, told in side if wording == common[0]] for side in sides)
-        yield weigh(first, second, "completion_tokens of the same text", ROLES, case=streams[0].case.id)
+        yield compare_values(first, second, "completion_tokens of the same text", ROLES, case=streams[0].case.id)
 
 
 def _wording(x: Exchange) -> tuple[object, ...]:
-    return tuple(texts(x).items()), tuple(finishes(x).items())
+    return tuple(texts(x).items()), tuple(finish_reasons(x).items())
 
 
 @check(
@@ -221,5 +222,8 @@ def _scored(plainly: list[float], streamed: list[float] | None) -> Group:
     return Group(
         "twin",
         "example",
-        {"plain": (plain(whole, request),) * ENOUGH, "stream": (stream(part, request=request),) * ENOUGH},
+        {
+            "plain": (plain(whole, request),) * ENOUGH_REPLIES,
+            "stream": (stream(part, request=request),) * ENOUGH_REPLIES,
+        },
     )

@@ -6,23 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.comparison import (
-    ENOUGH,
     View,
-    blame,
+    attribute_to,
     compare,
+    compare_values,
     constant,
     contrast,
     counted,
-    excuse,
-    finishes,
+    finish_reasons,
     members,
+    not_comparable,
     texts,
     unchanged,
-    weigh,
 )
 from conformance.judge.fixtures import choice, completion, example, group, plain, usage
 from conformance.judge.near_ties import near_tie
-from conformance.model import Inconclusive, Satisfied, Violation
+from conformance.model import ENOUGH_REPLIES, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 COLD = {"temperature": 0}
@@ -47,7 +46,7 @@ def _speaks_of(group: Group, context: CheckContext) -> bool:
     Scope.GROUP,
     group="null",
     good=lambda: example(_pair("null", ("absent", "null"), (" 4", " 4"))),
-    bad=lambda: example(_pair("null", ("absent", "null"), (" 4", " 5"), ENOUGH)),
+    bad=lambda: example(_pair("null", ("absent", "null"), (" 4", " 5"), ENOUGH_REPLIES)),
 )
 def null_is_absent(group: Group, context: CheckContext) -> Findings:
     """A parameter that is null counts as one that is absent.
@@ -65,7 +64,7 @@ def null_is_absent(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="default",
     good=lambda: example(_pair("default", ("absent", "explicit"), (" 4", " 4"))),
-    bad=lambda: example(_pair("default", ("absent", "explicit"), (" 4, 5", " 4"), ENOUGH)),
+    bad=lambda: example(_pair("default", ("absent", "explicit"), (" 4, 5", " 4"), ENOUGH_REPLIES)),
 )
 def default_is_explicit(group: Group, context: CheckContext) -> Findings:
     """A parameter that is absent counts as its documented default.
@@ -83,7 +82,7 @@ def default_is_explicit(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="logprobs",
     good=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " 4"))),
-    bad=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " Sure!"), ENOUGH)),
+    bad=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " Sure!"), ENOUGH_REPLIES)),
 )
 def logprobs_change_nothing(group: Group, context: CheckContext) -> Findings:
     """Asking for log probabilities does not change the text.
@@ -100,7 +99,7 @@ def logprobs_change_nothing(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="batch",
     good=lambda: example(_batch((" 4", " b"))),
-    bad=lambda: example(_batch((" 4", " c"), ENOUGH)),
+    bad=lambda: example(_batch((" 4", " c"), ENOUGH_REPLIES)),
 )
 def batch_is_singles(group: Group, context: CheckContext) -> Findings:
     """Several prompts at once get the texts that each gets alone.
@@ -111,12 +110,12 @@ def batch_is_singles(group: Group, context: CheckContext) -> Findings:
     """
     for role in _singles(group):
         place = int(role[7:])
-        problem = excuse(group, "batch", role)
+        problem = not_comparable(group, "batch", role)
         if problem:
             yield problem
             continue
 
-        for view, noun in ((texts, "text"), (finishes, "finish_reason")):
+        for view, noun in ((texts, "text"), (finish_reasons, "finish_reason")):
 
             def part(x: Exchange, place: int = place, view: View = view) -> Mapping[int, object]:
                 n, found = context.request(x).n, view(x)
@@ -131,7 +130,9 @@ def batch_is_singles(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="batch",
     good=lambda: example(_batch((" 4", " b"), counts=(8, 8))),
-    bad=lambda: example(_batch((" 4", " b"), counts=(4, 8))) + example(_batch((" 4", " b"), ENOUGH, counts=(8, 4))),
+    bad=lambda: (
+        example(_batch((" 4", " b"), counts=(4, 8))) + example(_batch((" 4", " b"), ENOUGH_REPLIES, counts=(8, 4)))
+    ),
 )
 def batch_usage_is_the_sum(group: Group, context: CheckContext) -> Findings:
     """The usage of several prompts at once is the sum of what each costs alone.
@@ -141,7 +142,7 @@ def batch_usage_is_the_sum(group: Group, context: CheckContext) -> Findings:
     Fix: add up prompt and completion tokens over all prompts and choices.
     """
     roles = _singles(group)
-    if excuse(group, "batch", *roles) or not roles:
+    if not_comparable(group, "batch", *roles) or not roles:
         return
     if len(roles) < len(context.request(members(group, "batch")[0]).prompts):
         yield Inconclusive("not each prompt of the batch was answered alone, so there is no sum")
@@ -155,14 +156,14 @@ def batch_usage_is_the_sum(group: Group, context: CheckContext) -> Findings:
         if one is not None and len(known) == len(roles):
             fits = one == sum(known)
             told_whole = f"prompt_tokens is {one} for the batch"
-            yield blame(expect(fits, told_whole, " + ".join(map(str, known)), "usage"), x.case.id)
+            yield attribute_to(expect(fits, told_whole, " + ".join(map(str, known)), "usage"), x.case.id)
     answers = [text for replies in alone for text in texts(replies[0]).values()]
     same = [x for x in batch if list(texts(x).values()) == answers]
     sums = [_sum(replies[0] for replies in alone)] if all(constant(map(texts, replies)) for replies in alone) else []
     counts = [one for one in (counted(x, "completion_tokens") for x in same) if one is not None]
     if counts and sums and sums[0] is not None:
         first = sums * min(map(len, alone))
-        yield weigh(first, counts, "completion_tokens", ("the prompts alone", "batch"), case=batch[0].case.id)
+        yield compare_values(first, counts, "completion_tokens", ("the prompts alone", "batch"), case=batch[0].case.id)
 
 
 def _sum(replies: Iterable[Exchange]) -> int | None:
@@ -185,7 +186,7 @@ def _singles(group: Group) -> list[str]:
     Scope.GROUP,
     group="many",
     good=lambda: example(_many([" 4", " 4"])),
-    bad=lambda: example(_many([" 4", " 5"], ENOUGH)),
+    bad=lambda: example(_many([" 4", " 5"], ENOUGH_REPLIES)),
 )
 def choices_agree_when_greedy(group: Group, context: CheckContext) -> Findings:
     """At temperature 0 all choices of a prompt have the text that one alone has.
@@ -194,7 +195,7 @@ def choices_agree_when_greedy(group: Group, context: CheckContext) -> Findings:
 
     Fix: give each choice its own copy of the state behind the prompt.
     """
-    problem = excuse(group, "one", "many")
+    problem = not_comparable(group, "one", "many")
     if problem:
         yield problem
         return
@@ -208,13 +209,13 @@ def choices_agree_when_greedy(group: Group, context: CheckContext) -> Findings:
         if not any((*alone, *found)):
             yield Inconclusive("every text is empty, so there is nothing to compare")
             continue
-        finding = weigh(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case, drawn=True)
+        finding = compare_values(alone, found, "text", ("one", "many"), at=f"choice {index}", case=case, drawn=True)
         if isinstance(finding, Satisfied):
             yield finding
         elif not greedy:
             yield Inconclusive("texts may differ above temperature 0")
         elif tied := near_tie([members(group, "many"), members(group, "one")], index, context):
-            yield Inconclusive(f"texts differ where two tokens are nearly as likely: {tied}")
+            yield Inconclusive(f"texts differ, as they may at a near tie: {tied}")
         else:
             yield finding
 
@@ -230,7 +231,7 @@ def _same_prompt(x: Exchange, index: int, group: Group, context: CheckContext) -
     Scope.GROUP,
     group="prefix",
     good=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"))),
-    bad=lambda: example(_pair("prefix", ("short", "long"), (" 6,", " 4, 5"), ENOUGH)),
+    bad=lambda: example(_pair("prefix", ("short", "long"), (" 6,", " 4, 5"), ENOUGH_REPLIES)),
 )
 def longer_limit_extends(group: Group, context: CheckContext) -> Findings:
     """A higher max_tokens continues the text that a lower one cut, and changes nothing before.
@@ -251,7 +252,7 @@ def longer_limit_extends(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="prefix",
     good=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"))),
-    bad=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"), ENOUGH, finish="stop")),
+    bad=lambda: example(_pair("prefix", ("short", "long"), (" 4,", " 4, 5"), ENOUGH_REPLIES, finish="stop")),
 )
 def cut_text_finishes_with_length(group: Group, context: CheckContext) -> Findings:
     """A text that goes on under a higher limit was finished by `length`.
@@ -260,7 +261,7 @@ def cut_text_finishes_with_length(group: Group, context: CheckContext) -> Findin
 
     Fix: report `length` whenever the limit ended the text, `stop` only where the model or a stop sequence did.
     """
-    problem = excuse(group, "short", "long")
+    problem = not_comparable(group, "short", "long")
     if problem:
         yield problem
         return
@@ -269,15 +270,15 @@ def cut_text_finishes_with_length(group: Group, context: CheckContext) -> Findin
         wholes = [texts(x)[index] for x in longs if index in x.choices]
         shorts = [x for x in members(group, "short") if index in x.choices]
         cut = [x for x in shorts if _goes_on(texts(x)[index], wholes)]
-        wrong = [x for x in cut if finishes(x)[index] != context.length]
+        wrong = [x for x in cut if finish_reasons(x)[index] != context.length]
         if not cut:
             yield Inconclusive("the text does not go on under the higher limit")
         elif not wrong:
             yield Satisfied(f"choice {index}")
         else:
             observed, whole = contrast(texts(wrong[0])[index], model.text)
-            told = f"finish_reason is {show(finishes(wrong[0])[index])} after {observed}"
-            if min(len(shorts), len(wholes)) < ENOUGH:
+            told = f"finish_reason is {show(finish_reasons(wrong[0])[index])} after {observed}"
+            if min(len(shorts), len(wholes)) < ENOUGH_REPLIES:
                 yield Inconclusive(f"{told}, though a higher limit gives {whole}; more replies would tell", repeat=True)
             elif constant(wholes) and constant([texts(x)[index] for x in shorts]):
                 flaky = len(wrong) < len(cut)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.acceptance import REPEATS, answer, complaint, error_text, label
+from conformance.judge.checks.acceptance import describe_reply, error_object, error_text, label
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
-from conformance.model import Ending, Inconclusive, Satisfied, Violation
+from conformance.model import ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -47,14 +47,14 @@ def no_server_error(x: Exchange, context: CheckContext) -> Findings:
 
 def _inner_status(x: Exchange) -> int | None:
     """The status that an error inside a stream gives itself."""
-    told = complaint(x.error) if x.successful and x.streamed and x.error is not MISSING else None
+    told = error_object(x.error) if x.successful and x.streamed and x.error is not MISSING else None
     code = told.get("code") if isinstance(told, Mapping) else None
     return code if isinstance(code, int) and 500 <= code < 600 else None
 
 
 def _failure(x: Exchange, status: int) -> str:
     if status == x.status:
-        return answer(x)
+        return describe_reply(x)
     return f"HTTP {x.status} with an error {status} inside, {show(error_text(x), 120)}"
 
 
@@ -102,19 +102,19 @@ def _survives(group: Group, before: str, after: str, said: str) -> Findings:
         return
     good = [x for x in probes if x.successful]
     lost = [x for x in probes if x.status is None or x.status >= 500]
-    if lost and (good or len(lost) >= REPEATS):
-        seen = f"{label(group)}: {answer(lost[0])} {said}"
+    if lost and (good or len(lost) >= ENOUGH_REPLIES):
+        seen = f"{label(group)}: {describe_reply(lost[0])} {said}"
         yield Violation(f"{seen}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
     elif lost:
-        yield Inconclusive(f"{label(group)}: {answer(lost[0])} {said}", repeat=True)
+        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {said}", repeat=True)
     elif good:
         yield Satisfied(label(group))
     else:
-        yield Inconclusive(f"{label(group)}: {answer(probes[0])}")
+        yield Inconclusive(f"{label(group)}: {describe_reply(probes[0])}")
 
 
 def _lost() -> list[Exchange]:
-    return [response(b"", status=None, error="connection refused")] * REPEATS
+    return [response(b"", status=None, error="connection refused")] * ENOUGH_REPLIES
 
 
 @check(

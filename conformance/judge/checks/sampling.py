@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.effects import tells
+from conformance.judge.checks.effects import is_informative
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.checks.stop import generated_text
-from conformance.judge.comparison import constant, excuse, members, texts
+from conformance.judge.comparison import constant, members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange, Group
@@ -44,7 +44,7 @@ def sampling_varies(group: Group, context: CheckContext) -> Findings:
 
     Fix: seed the sampler anew for each request that names no seed, and let the seed that it names count.
     """
-    problem = excuse(group, "draw")
+    problem = not_comparable(group, "draw")
     if problem:
         yield problem
         return
@@ -74,7 +74,7 @@ def _drawn(x: Exchange, context: CheckContext) -> Mapping[int, str]:
     return {
         index: text
         for index, (text, reason) in found.items()
-        if text is not None and tells(text) and (reason == context.length or len(text.split()) > A_WORD_OR_TWO)
+        if text is not None and is_informative(text) and (reason == context.length or len(text.split()) > A_WORD_OR_TWO)
     }
 
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.logprobs import is_number
 from conformance.judge.checks.logprobs_values import alternatives_by_position
-from conformance.judge.comparison import ENOUGH, commonest, excuse, members, texts
+from conformance.judge.comparison import commonest, members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
 from conformance.judge.tolerances import LOGPROB_NOISE, NEAR_ZERO_TEMPERATURE, RISK
-from conformance.model import Contract, Inconclusive, Satisfied, Violation
+from conformance.model import ENOUGH_REPLIES, Contract, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.parameter_traits import Role
 from conformance.model.request_view import RequestView
@@ -102,7 +102,7 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
     """
     if not _speaks_of(group, context):
         return
-    problem = excuse(group, "low", "high")
+    problem = not_comparable(group, "low", "high")
     if problem:
         yield problem
         return
@@ -179,7 +179,7 @@ def penalty_reduces_repetition(group: Group, context: CheckContext) -> Findings:
     """
     if not _speaks_of(group, context):
         return
-    problem = excuse(group, "low", "high")
+    problem = not_comparable(group, "low", "high")
     if problem:
         yield problem
         return
@@ -206,7 +206,7 @@ def _settled(arms: Sequence[Sequence[Exchange]], context: CheckContext) -> bool:
     """Whether each arm has one text, as it must at temperature 0: choices need not be drawn apart for that."""
     greedy = all(context.request(x).greedy for arm in arms for x in arm)
     found = [[text for x in arm for text in texts(x).values()] for arm in arms]
-    return greedy and all(len(some) >= ENOUGH and len(set(some)) == 1 for some in found)
+    return greedy and all(len(some) >= ENOUGH_REPLIES and len(set(some)) == 1 for some in found)
 
 
 def _is_without_effect(low: Exchange, high: Exchange, context: CheckContext) -> bool:
@@ -277,7 +277,7 @@ def _group(low: Sequence[str], high: Sequence[str]) -> Group:
         request = {"temperature": temperature, "logprobs": 1}
         return [plain(completion(choice(text, logprobs=one)), request) for text, one in zip(found, lists, strict=True)]
 
-    return group("arms", "temperature", low=replies(low, 0), high=replies(high, 2 if len(high) > ENOUGH else 0))
+    return group("arms", "temperature", low=replies(low, 0), high=replies(high, 2 if len(high) > ENOUGH_REPLIES else 0))
 
 
 def _overtaken_example() -> Group:
@@ -285,4 +285,4 @@ def _overtaken_example() -> Group:
     tokens = [" so", " it", " so"]
     lists = {**logprobs(tokens), "top_logprobs": [{token: -0.25, " as": -0.5} for token in tokens]}
     reply = plain(completion(choice("".join(tokens), logprobs=lists)), {"temperature": 0, "presence_penalty": 2})
-    return group("arms", "presence_penalty", low=[reply] * ENOUGH, high=[reply] * ENOUGH)
+    return group("arms", "presence_penalty", low=[reply] * ENOUGH_REPLIES, high=[reply] * ENOUGH_REPLIES)

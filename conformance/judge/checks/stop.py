@@ -6,7 +6,7 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, sh
 from conformance.judge.checks.logprobs import token_strings, unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
-from conformance.judge.token_text import echoed, ends_inside_a_token
+from conformance.judge.token_text import echoed_length, ends_inside_a_token
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
@@ -24,7 +24,7 @@ def generated_text(request: RequestView, found: Choice) -> str | None:
     if not request.echo:
         return found.text
     prompt = prompt_of(request, found.index)
-    length = echoed(found.text, prompt) if isinstance(prompt, str) and prompt else None
+    length = echoed_length(found.text, prompt) if isinstance(prompt, str) and prompt else None
     return None if length is None else found.text[length:]
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.stop import generated_text
-from conformance.judge.comparison import blame, constant, excuse, members, unchanged, weigh
+from conformance.judge.comparison import attribute_to, compare_values, constant, members, not_comparable, unchanged
 from conformance.judge.fixtures import choice, completion, example, plain
 from conformance.judge.near_ties import near_tie
 from conformance.judge.token_text import ends_inside_a_token
@@ -56,7 +56,7 @@ class Cut:
 
 def cuts(group: Group, context: CheckContext) -> Iterator[Cut | Inconclusive]:
     """Every choice that was to be cut, or why it shows nothing."""
-    problem = excuse(group, *ROLES)
+    problem = not_comparable(group, *ROLES)
     if problem:
         yield problem
         return
@@ -148,11 +148,13 @@ def _doubted(group: Group, context: CheckContext, cut: Cut, match: Match) -> Fin
     kept = {cut.whole[:place] for place in range(match.start, match.end + 1)}
     texts = [generated_text(context.request(x), x.choices[index]) or "" for x in replies]
     texts = [expected if text in kept else text for text in texts]
-    finding = weigh([expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case)
+    finding = compare_values(
+        [expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case
+    )
     if isinstance(finding, Satisfied):
         return Inconclusive("the cut came at the match in other replies")
     tied = near_tie([members(group, role) for role in ROLES], index, context)
-    return Inconclusive(f"the texts differ where two tokens are nearly as likely: {tied}") if tied else finding
+    return Inconclusive(f"the texts differ, as they may at a near tie: {tied}") if tied else finding
 
 
 @check(
@@ -224,7 +226,7 @@ def cut_keeps_or_drops_the_stop(group: Group, context: CheckContext) -> Findings
             continue  # not cut here, or in the middle: rows of their own
         kept = "included" if len(cut.text) >= match.end else "excluded"
         told = f"the stop sequence {show(match.stop)} is {kept} in {show(cut.text)}"
-        yield blame(expect(rule in {kept, "either"}, told, f"{rule}", cut.at), cut.case)
+        yield attribute_to(expect(rule in {kept, "either"}, told, f"{rule}", cut.at), cut.case)
 
 
 @check(
@@ -250,7 +252,7 @@ def stop_finishes_with_stop(group: Group, context: CheckContext) -> Findings:
         if match is None or (match.end == len(cut.whole) and cut.whole_finish != reason):
             continue  # not cut, or cut where the limit ended the text as well
         told = f"finish_reason is {show(cut.finish)} after a cut"
-        yield blame(expect(cut.finish == reason, told, show(reason), cut.at), cut.case)
+        yield attribute_to(expect(cut.finish == reason, told, show(reason), cut.at), cut.case)
 
 
 @check(

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.fixtures import choice, completion, example, stream, usage
-from conformance.judge.token_text import loops
+from conformance.judge.token_text import repeats_itself
 from conformance.model import Finding, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
@@ -128,14 +128,14 @@ def _grows(texts: list[str]) -> bool:
     """Whether each part begins with the one before it, and at least three are longer."""
     pairs = list(pairwise(texts))
     longer = sum(len(later) > len(earlier) for earlier, later in pairs)
-    return longer >= 3 and all(later.startswith(earlier) for earlier, later in pairs) and not loops(texts[-1])
+    return longer >= 3 and all(later.startswith(earlier) for earlier, later in pairs) and not repeats_itself(texts[-1])
 
 
 def _repeats(texts: list[str]) -> int:
     """How many parts after the third begin with all the text so far, which does not repeat itself."""
     whole, found = "", 0
     for place, text in enumerate(texts):
-        if place >= 3 and len(whole) >= 8 and text.startswith(whole) and not loops(whole):
+        if place >= 3 and len(whole) >= 8 and text.startswith(whole) and not repeats_itself(whole):
             found += 1
             whole = text
         else:

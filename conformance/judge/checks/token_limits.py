@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.acceptance import error_text
 from conformance.judge.checks.logprobs import unfiltered_choices
-from conformance.judge.comparison import blame, comparable, counted, excuse, members
+from conformance.judge.comparison import attribute_to, comparable, counted, members, not_comparable
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, stream, usage
 from conformance.judge.tolerances import SMALL_MAX_TOKENS
 from conformance.model import Inconclusive, Observation, Satisfied, Violation
@@ -133,7 +133,7 @@ def default_max_tokens(group: Group, context: CheckContext) -> Findings:
     default = context.contract.default("max_tokens")
     if group.key.split(" ")[0] != "max_tokens" or not isinstance(default, int):
         return
-    problem = excuse(group, "absent")
+    problem = not_comparable(group, "absent")
     if problem:
         yield problem
     for x in members(group, "absent"):
@@ -145,7 +145,7 @@ def default_max_tokens(group: Group, context: CheckContext) -> Findings:
         fits = told == default * choices if set(reasons) == {context.length} else told <= default * choices
         observed = f"completion_tokens is {told} without max_tokens, finish_reason {show(reasons)}"
         expected = f"at most {default} per choice, and all of them with `{context.length}`"
-        yield blame(expect(fits, observed, expected, "usage"), x.case.id)
+        yield attribute_to(expect(fits, observed, expected, "usage"), x.case.id)
 
 
 @check(
@@ -177,7 +177,7 @@ def context_overflow(group: Group, context: CheckContext) -> Findings:
     Fix: compare prompt tokens + max_tokens with the context before anything is generated, and do as documented.
     """
     behaviour = context.get("behaviour", "either")
-    problem = excuse(group, "control")
+    problem = not_comparable(group, "control")
     if problem:
         yield problem
         return
@@ -200,7 +200,7 @@ def context_overflow(group: Group, context: CheckContext) -> Findings:
         else:
             known = _context(group, x, context) if did == "truncate" else ""
             told = f"HTTP {x.status} beyond the context" + (f" ({known})" if known else "")
-            yield blame(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
+            yield attribute_to(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
 
 
 def _context(group: Group, x: Exchange, context: CheckContext) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.plain_streamed import ROLES, pair
-from conformance.judge.comparison import contrast, excuse, members
+from conformance.judge.comparison import contrast, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, plain, stream
 from conformance.judge.token_text import REPLACEMENT, covers, is_text
 from conformance.model import Satisfied, Violation
@@ -29,7 +29,7 @@ def no_replacement_characters(group: Group, context: CheckContext) -> Findings:
 
     Fix: decode incrementally, and hold bytes back until a character is whole.
     """
-    if excuse(group, *ROLES):
+    if not_comparable(group, *ROLES):
         return
     plains, streams = members(group, "plain"), members(group, "stream")
     for x, others in [(x, streams) for x in plains] + [(x, plains) for x in streams]:
