@@ -314,7 +314,7 @@ def test_an_audit_tells_what_is_broken_and_what_the_traffic_is_silent_about(conf
     code, out, err = conformance("audit", "openai", str(path))
     assert code == 1
     assert "total_tokens is 99" in out
-    assert "The traffic does not speak about" in out
+    assert "The traffic shows nothing about" in out
     assert "left out: a.har entry 2" in err
     assert not (tmp_path / "reports").exists()
     assert conformance("audit", "openai", str(path), "--out", "there")[0] == 1
