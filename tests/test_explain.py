@@ -8,6 +8,7 @@ from conformance.contract import load, providers
 from conformance.judge.catalogue import Scope
 from conformance.judge.catalogue import load as catalogue
 from conformance.model import Level
+from conformance.report.docs_pages import requirements
 from conformance.report.requirement_card import GROUPS, SCOPES, card, examples, exercised
 from tests.test_sixth_provider import written
 
@@ -91,6 +92,12 @@ def test_a_requirement_is_explained_for_one_provider_or_beside_others(conformanc
     assert code == 0
     for name in set(PROVIDERS) - {min(PROVIDERS)}:
         assert f"- {name} (" in out
+
+
+def test_all_requirements_of_a_provider_are_explained_when_no_id_is_given(conformance):
+    code, out, _ = conformance("explain", "openai")
+    assert (code, out) == (0, requirements(load("openai")))
+    assert conformance("explain", "openai", "usage.total") == conformance("explain", "usage.total", "openai")
 
 
 def test_a_provider_of_ones_own_is_explained_in_its_own_words(conformance, tmp_path):
