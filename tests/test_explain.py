@@ -154,4 +154,4 @@ def test_checks_are_listed_alone_or_with_the_rows_that_bind_them(conformance):
 def test_a_list_needs_a_provider(conformance):
     code, _, err = conformance("list")
     assert code == 2
-    assert "no provider is named; expected `conformance list PROVIDER`, or --checks" in err
+    assert "no provider is given; expected `conformance list PROVIDER`, or --checks" in err
