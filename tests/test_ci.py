@@ -150,7 +150,7 @@ def test_an_argument_is_an_argument_whatever_stands_in_it(tmp_path, machine):
 def test_a_gate_without_a_file_is_misuse(tmp_path, machine):
     done = judged(tmp_path, machine)
     assert (done.returncode, (tmp_path / "output.txt").read_text()) == (0, "exit-code=2\n")
-    assert "conformance.toml is not there" in done.stderr
+    assert "conformance.toml does not exist" in done.stderr
 
 
 @pytest.mark.parametrize("code", [CONFORMANT, BROKEN, MISUSED, INCOMPLETE, SUITE_FAULT])

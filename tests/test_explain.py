@@ -8,6 +8,7 @@ from conformance.contract import load, providers
 from conformance.judge.catalogue import Scope
 from conformance.judge.catalogue import load as catalogue
 from conformance.model import Level
+from conformance.report.docs_pages import requirements
 from conformance.report.requirement_card import GROUPS, SCOPES, card, examples, exercised
 from tests.test_sixth_provider import written
 
@@ -93,6 +94,12 @@ def test_a_requirement_is_explained_for_one_provider_or_beside_others(conformanc
         assert f"- {name} (" in out
 
 
+def test_all_requirements_of_a_provider_are_explained_when_no_id_is_given(conformance):
+    code, out, _ = conformance("explain", "openai")
+    assert (code, out) == (0, requirements(load("openai")))
+    assert conformance("explain", "openai", "usage.total") == conformance("explain", "usage.total", "openai")
+
+
 def test_a_provider_of_ones_own_is_explained_in_its_own_words(conformance, tmp_path):
     code, out, _ = conformance("explain", "finish.length", "madeup", "--specs", str(written(tmp_path)))
     assert code == 0
@@ -147,4 +154,4 @@ def test_checks_are_listed_alone_or_with_the_rows_that_bind_them(conformance):
 def test_a_list_needs_a_provider(conformance):
     code, _, err = conformance("list")
     assert code == 2
-    assert "no provider is named; expected `conformance list PROVIDER`, or --checks" in err
+    assert "no provider is given; expected `conformance list PROVIDER`, or --checks" in err

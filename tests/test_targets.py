@@ -121,7 +121,7 @@ def test_each_of_several_models_is_a_target_of_its_own():
     ("text", "says"),
     [
         ("", "lacks target; add it"),
-        ("target = []", "target is a list; expected one table [[target]] for each target"),
+        ("target = []", "target is a list; expected one [[target]] table for each target"),
         (ONE.replace('name = "one"\n', ""), "target 1 lacks name; add it"),
         (ONE.replace('provider = "openai"\n', ""), 'target 1 "one" lacks provider'),
         (ONE + 'profile = "quick"', 'target 1 "one", profile is "quick"; expected one of gate, full'),
@@ -131,16 +131,16 @@ def test_each_of_several_models_is_a_target_of_its_own():
         (ONE + f'api_key_env = "{SECRET}"', "the name of an environment variable, never the key itself"),
         (ONE + f'headers = {{ authorization = "Bearer {SECRET}" }}', "headers.authorization looks like a secret"),
         (ONE + f'query = {{ api_key = "{SECRET}" }}', "query.api_key looks like a secret"),
-        (ONE + 'model = "a"\nmodels = ["b"]', "has model and models; keep one of them"),
+        (ONE + 'model = "a"\nmodels = ["b"]', "has model and models; remove one of them"),
         (ONE + ONE, "'one' is the name of several targets"),
         (ONE + ONE.replace("one", "One"), "'one' is the name of several targets"),
         (ONE.replace("one", "../one"), "expected letters, digits"),
-        ('[defaults]\nname = "x"\n' + ONE, "defaults has 'name'; it belongs to a target"),
+        ('[defaults]\nname = "x"\n' + ONE, "defaults has 'name'; set it in a [[target]]"),
         ("colour = 1" + ONE, "has 'colour'; expected only at_once, defaults, out, target"),
-        ("[[target]", "is no TOML"),
+        ("[[target]", "is not TOML"),
         (ONE.replace("openai", "nobody"), "target one: there is no provider 'nobody'"),
         (ONE + 'base_url = "http://127.0.0.1:1"', "target one: no model is named"),
-        (ONE + 'headers = { x-a-key = { env = "NOT_SET" } }', "is to come from NOT_SET, which is not set; set it"),
+        (ONE + 'headers = { x-a-key = { env = "NOT_SET" } }', "comes from NOT_SET, which is not set; set it"),
         (ONE + 'waivers = "none.toml"', "target one: none.toml cannot be read: No such file"),
     ],
 )
@@ -208,19 +208,19 @@ def test_an_environment_that_makes_no_sense_is_refused(monkeypatch, name, value,
 def test_what_is_true_of_one_target_is_refused_for_several(conformance, monkeypatch):
     Path("conformance.toml").write_text(ONE + ONE.replace("one", "two"), "utf-8")
     code, _, err = conformance("run", "--base-url", "http://127.0.0.1:1", "--model", "m")
-    assert (code, "flag --base-url speaks of one target, but 2 are chosen" in err) == (2, True)
+    assert (code, "flag --base-url is for one target, but 2 are chosen" in err) == (2, True)
     monkeypatch.setenv("CONFORMANCE_NAME", "x")
     code, _, err = conformance("run")
-    assert (code, "environment CONFORMANCE_NAME speaks of one target" in err) == (2, True)
+    assert (code, "environment CONFORMANCE_NAME is for one target" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("run",), "conformance.toml is not there; name a PROVIDER, or write one with `conformance init`"),
+        (("run",), "conformance.toml does not exist; give a PROVIDER, or write the file with `conformance init`"),
         (("run", "openai", "--target", "x"), "are both given"),
         (("config", "openai", "--target", "x"), "are both given"),
-        (("run", "--config", "none.toml"), "none.toml is not there"),
+        (("run", "--config", "none.toml"), "none.toml does not exist"),
     ],
 )
 def test_without_targets_there_is_one_line_and_exit_code_2(conformance, arguments, says):
@@ -268,7 +268,7 @@ def test_config_says_where_each_value_comes_from_and_never_the_key(conformance, 
     found = {
         name: (value, origin) for name, value, origin in re.findall(r"^  (\S+) +(.+?)  +(\S.*)$", out, re.MULTILINE)
     }
-    assert found["profile"] == ("full", "conformance.toml, for all targets")
+    assert found["profile"] == ("full", "conformance.toml, all targets")
     assert found["model"] == ("m", 'conformance.toml, target "one"')
     assert found["seed"] == ("4", "environment CONFORMANCE_SEED")
     assert found["concurrency"] == ("2", "flag --concurrency")

@@ -1,4 +1,4 @@
-"""`conformance explain`: one requirement with its source, the reason for it, examples, and how to fix a server."""
+"""`conformance explain`: one requirement, or all of a provider: source, reason, examples, how to fix a server."""
 
 from __future__ import annotations
 
@@ -19,18 +19,26 @@ from conformance.model import Contract, Requirement
 @click.argument("provider_argument", required=False, metavar="[PROVIDER]")
 @click.option("--provider", help="The same as the argument PROVIDER.")
 @options("specs")
-def explain_command(requirement_id: str, provider_argument: str | None, provider: str | None, **given: Any) -> None:
+def explain_command(
+    requirement_id: str | None, provider_argument: str | None, provider: str | None, **given: Any
+) -> None:
     """Explain the requirement ID: promise, source, why it matters, how to fix a server, good and bad exchanges.
 
     Without PROVIDER, explains it for the first provider that has a requirement of this id, and lists the others.
+    `conformance explain PROVIDER` prints all requirements of a provider; `PROVIDER ID` means the same as `ID PROVIDER`.
     """
     from conformance import contract
-    from conformance.report import requirement_card
+    from conformance.report import docs_pages, requirement_card
     from conformance.run import launch
 
+    providers = contract.providers(launch.resolve_settings("", given).specs)
+    if requirement_id in providers:
+        requirement_id, provider_argument = provider_argument, requirement_id
     chosen = provider_argument or provider
-    names = (chosen,) if chosen else contract.providers(launch.resolve_settings("", given).specs)
-    contracts = [contract_of(name, given) for name in names]
+    if requirement_id is None:
+        click.echo(docs_pages.requirements(contract_of(str(chosen), given)), nl=False)
+        return
+    contracts = [contract_of(name, given) for name in ((chosen,) if chosen else providers)]
     matches = list(_requirements(requirement_id, contracts))
     if not matches:
         raise SettingsError(_unknown(requirement_id, contracts))

@@ -1,4 +1,4 @@
-"""How a run is to be made: one table of options, which the command line, pytest and files share."""
+"""The settings of a run: one table of options, shared by the command line, pytest and targets files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": Fals
 
 
 class SettingsError(ValueError):
-    """What was asked for cannot be done as asked: one line that says what to change. Exit code 2."""
+    """A flag, variable or file is wrong: one line that says what to change. Exit code 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`kind` is str, int, float or bool (a flag); `many` may be repeated; `key` names the setting where it differs."""
+    """One option. `kind` is str, int, float or bool (a flag); one with `many` may be repeated."""
 
     name: str
     kind: type
@@ -41,47 +41,56 @@ class Option:
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it; where it may be repeated, one value a line."""
+        """The environment variable that sets it; an option that may be repeated takes one value per line."""
         return f"CONFORMANCE_{self.key.upper()}"
 
 
 OPTIONS: Final = (
     Option(
-        "base-url", str, "Where the target is; replaces the document's server. Absent: the embedded reference.", "URL"
+        "base-url",
+        str,
+        "The target's URL, without the operation's path. [the embedded reference]",
+        "URL",
     ),
-    Option("model", str, "The model to ask for.", "NAME"),
-    Option("profile", str, "How thorough: a CI gate, or everything.", default="gate", choices=(*PROFILES, CERTIFY)),
-    Option("seed", int, "Draws other values, the same ones for the same number.", "N", default=0),
-    Option("concurrency", int, "Requests in flight at once.", "K", default=8),
-    Option("max-requests", int, "Attempts at most, retries included.", "N"),
-    Option("max-tokens", int, "Completion tokens at most.", "N"),
-    Option("max-prompt-tokens", int, "Prompt tokens at most.", "N"),
-    Option("max-seconds", float, "Seconds at most.", "S"),
-    Option("requests-per-minute", float, "Requests a minute at most.", "N"),
-    Option("tokens-per-minute", float, "Tokens a minute at most.", "N"),
+    Option("model", str, "The model to request.", "NAME"),
+    Option(
+        "profile",
+        str,
+        "gate: quick, for CI; full: everything; certify: for a certificate.",
+        default="gate",
+        choices=(*PROFILES, CERTIFY),
+    ),
+    Option("seed", int, "Random seed; the same seed gives the same requests.", "N", default=0),
+    Option("concurrency", int, "The most requests in flight at once.", "K", default=8),
+    Option("max-requests", int, "The most attempts, including retries.", "N"),
+    Option("max-tokens", int, "The most completion tokens.", "N"),
+    Option("max-prompt-tokens", int, "The most prompt tokens.", "N"),
+    Option("max-seconds", float, "The longest duration of the run, in seconds.", "S"),
+    Option("requests-per-minute", float, "The most requests per minute.", "N"),
+    Option("tokens-per-minute", float, "The most tokens per minute.", "N"),
     Option("timeout", float, "Seconds to wait for the first byte of a response.", "S", default=60.0),
-    Option("header", str, "A header for every request.", "'NAME: VALUE'", many=True),
-    Option("query", str, "A query parameter for every request.", "NAME=VALUE", many=True),
-    Option("api-key-env", str, f"The environment variable that holds the key; {KEY_VARIABLE} by default.", "NAME"),
-    Option("proxy-from-env", bool, "Use the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY name."),
-    Option("select", str, "Judge only requirements whose id matches.", "GLOB", many=True),
+    Option("header", str, "A header field to add to every request.", "'NAME: VALUE'", many=True),
+    Option("query", str, "A query parameter to add to every request.", "NAME=VALUE", many=True),
+    Option("api-key-env", str, f"The environment variable that holds the key. [{KEY_VARIABLE}]", "NAME"),
+    Option("proxy-from-env", bool, "Use the proxy from HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."),
+    Option("select", str, "Judge only requirements whose id matches this pattern.", "GLOB", many=True),
     Option("requirements", str, "Judge by the requirements that were in force on this date.", "DATE"),
-    Option("waivers", str, "A file of accepted failures.", "FILE"),
+    Option("waivers", str, "A file of waivers: broken requirements that are accepted until a date.", "FILE"),
     Option("claim", str, "A capability that the target does not claim to have, such as 'no echo'.", "TEXT", many=True),
-    Option("no-hostile", bool, "Leave out requests that a fragile server may not survive."),
-    Option("no-shrink", bool, "Do not look for the smallest request that shows a failure."),
-    Option("strict", bool, "A broken SHOULD counts as a broken MUST."),
-    Option("plan", str, "Send what this plan fixes, and nothing else; `conformance plan --lock` makes one.", "FILE"),
-    Option("resume", bool, "Go on with the run that is recorded in the output folder."),
-    Option("specs", str, "A folder of further providers.", "DIR", many=True),
-    Option("name", str, "The target's name in reports; the provider's by default.", "NAME"),
-    Option("out", str, "Where reports are written.", "DIR", default="reports"),
+    Option("no-hostile", bool, "Leave out adversarial requests, which may crash a fragile server."),
+    Option("no-shrink", bool, "Do not search for the smallest request that shows each failure."),
+    Option("strict", bool, "Count a broken SHOULD as a broken MUST."),
+    Option("plan", str, "Send exactly what this plan lock fixes; `conformance plan --lock` makes one.", "FILE"),
+    Option("resume", bool, "Continue the run that is recorded in the output folder."),
+    Option("specs", str, "A folder with further providers.", "DIR", many=True),
+    Option("name", str, "The target's name in reports. [the provider's name]", "NAME"),
+    Option("out", str, "The folder for reports.", "DIR", default="reports"),
 )
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run of one provider's contract."""
+    """The settings of one run against one provider's contract."""
 
     provider: str
     base_url: str = ""
@@ -112,17 +121,17 @@ class Settings:
 
     @property
     def target(self) -> str:
-        """What the target is called."""
+        """The name of the target."""
         return self.name or self.provider
 
     @property
     def folder(self) -> Path:
-        """Where everything about this target is written."""
+        """The folder that everything about this target is written to."""
         return self.out / self.target
 
     @property
     def key(self) -> str:
-        """The key from the environment; never kept anywhere."""
+        """The key, read from the environment each time and never stored."""
         if self.api_key_env and self.api_key_env not in os.environ:
             raise SettingsError(
                 f"the environment variable {self.api_key_env} is not set; set it, or drop --api-key-env"
@@ -131,77 +140,78 @@ class Settings:
 
 
 def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] | None = None) -> Settings:
-    """Settings from options by key, as OPTIONS declares them; then from the environment, then defaults.
+    """Settings from options by key, as OPTIONS declares them, then from the environment, then from defaults.
 
-    `fixed` are the options that the plan fixes; `conformance.run.launch.resolve_settings` reads them from it.
+    `fixed` has the options that a plan lock fixes; `conformance.run.launch.resolve_settings` reads them from it.
     """
-    told = {one.key: one.default for one in OPTIONS} | chosen(given)
-    if told["plan"] and fixed is None:
-        raise ValueError("a plan is named without the options that it fixes; call resolve_settings")
-    told |= fixed or {}
+    values = {option.key: option.default for option in OPTIONS} | chosen(given)
+    if values["plan"] and fixed is None:
+        raise ValueError("a plan lock was given without the options that it fixes; call resolve_settings")
+    values |= fixed or {}
     for key in _ABOVE_ZERO:
-        if told[key] is not None and not 0 < told[key] < math.inf:
-            raise SettingsError(f"--{key.replace('_', '-')} is {told[key]}; expected a number above 0")
-    if planned_as(told["profile"]) not in PROFILES:
+        if values[key] is not None and not 0 < values[key] < math.inf:
+            raise SettingsError(f"--{key.replace('_', '-')} is {values[key]}; expected a number above 0")
+    if planned_as(values["profile"]) not in PROFILES:
         known = ", ".join((*PROFILES, CERTIFY))
-        raise SettingsError(f"--profile is {told['profile']!r}; expected one of {known}")
-    for path in map(Path, told["specs"] or ()):
+        raise SettingsError(f"--profile is {values['profile']!r}; expected one of {known}")
+    for path in map(Path, values["specs"] or ()):
         if not path.is_dir():
-            raise SettingsError(f"--specs {path} is no folder; give one that holds a folder for each provider")
+            raise SettingsError(f"--specs {path} is no folder; expected one that contains a folder for each provider")
         if (path / "contract.yaml").is_file():
-            raise SettingsError(f"--specs {path} is a provider's own folder; give the one above it, {path.parent}")
-    name = told["name"] or ""
+            raise SettingsError(f"--specs {path} is a provider's own folder; expected its parent, {path.parent}")
+    name = values["name"] or ""
     if name and not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
         raise SettingsError(
-            f"--name is {name!r}; expected letters, digits, '-', '_' and '.', since a folder is named so"
+            f"--name is {name!r}; expected letters, digits, '-', '_' and '.', because it names a folder"
         )
     return Settings(
-        provider,
-        (told["base_url"] or "").strip(),
-        told["model"] or "",
-        told["profile"],
-        told["seed"],
-        told["concurrency"],
-        _budget(usual(told["profile"]), told),
-        told["requests_per_minute"],
-        told["tokens_per_minute"],
-        told["timeout"],
-        _pairs("--header", ":", told["header"]),
-        _pairs("--query", "=", told["query"]),
-        told["api_key_env"] or "",
-        bool(told["proxy_from_env"]),
-        tuple(told["select"] or ()),
-        told["requirements"] or "",
-        Path(told["waivers"]) if told["waivers"] else None,
-        tuple(told["claim"] or ()),
-        not told["no_hostile"],
-        not told["no_shrink"],
-        bool(told["strict"]),
-        Path(told["plan"]) if told["plan"] else None,
-        bool(told["resume"]),
-        tuple(map(Path, told["specs"] or ())),
-        name,
-        Path(told["out"]),
+        provider=provider,
+        base_url=(values["base_url"] or "").strip(),
+        model=values["model"] or "",
+        profile=values["profile"],
+        seed=values["seed"],
+        concurrency=values["concurrency"],
+        budget=_budget(usual(values["profile"]), values),
+        requests_per_minute=values["requests_per_minute"],
+        tokens_per_minute=values["tokens_per_minute"],
+        timeout=values["timeout"],
+        headers=_pairs("--header", ":", values["header"]),
+        query=_pairs("--query", "=", values["query"]),
+        api_key_env=values["api_key_env"] or "",
+        proxy_from_env=bool(values["proxy_from_env"]),
+        select=tuple(values["select"] or ()),
+        requirements=values["requirements"] or "",
+        waivers=Path(values["waivers"]) if values["waivers"] else None,
+        claims=tuple(values["claim"] or ()),
+        hostile=not values["no_hostile"],
+        shrink=not values["no_shrink"],
+        strict=bool(values["strict"]),
+        plan=Path(values["plan"]) if values["plan"] else None,
+        resume=bool(values["resume"]),
+        specs=tuple(map(Path, values["specs"] or ())),
+        name=name,
+        out=Path(values["out"]),
     )
 
 
 def chosen(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given or set in the environment, by key."""
+    """The options that are given or set in the environment, by key."""
     return from_environment() | present(given)
 
 
 def present(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given indeed: an option that was left out is None, or empty where it may be repeated."""
-    keys = {one.key for one in OPTIONS}
+    """The options that were given: one that was left out is None, or empty if it may be repeated."""
+    keys = {option.key for option in OPTIONS}
     return {key: value for key, value in given.items() if key in keys and value is not None and value not in ((), [])}
 
 
 def from_environment() -> dict[str, Any]:
-    """What the environment sets, by key."""
-    return {one.key: _read(one, text) for one in OPTIONS if (text := os.environ.get(one.variable, "").strip())}
+    """The options that are set in the environment, by key."""
+    texts = {option: os.environ.get(option.variable, "").strip() for option in OPTIONS}
+    return {option.key: _parse(option, text) for option, text in texts.items() if text}
 
 
-def _read(option: Option, text: str) -> Any:
+def _parse(option: Option, text: str) -> Any:
     if option.many:
         return tuple(line.strip() for line in text.splitlines() if line.strip())
     if option.kind is bool:
@@ -215,23 +225,24 @@ def _read(option: Option, text: str) -> Any:
         raise SettingsError(f"{option.variable} is {text!r}; expected {kind}") from None
 
 
-def _budget(usual: Budget, told: Mapping[str, Any]) -> Budget:
-    """The profile's ceilings, each replaced by the one that was given."""
+def _budget(usual: Budget, values: Mapping[str, Any]) -> Budget:
+    """The ceilings of the profile, each replaced by the one that was given."""
     return Budget(
-        told["max_requests"] or usual.requests,
-        told["max_tokens"] or usual.completion_tokens,
-        told["max_prompt_tokens"] or usual.prompt_tokens,
-        told["max_seconds"] or usual.seconds,
+        requests=values["max_requests"] or usual.requests,
+        completion_tokens=values["max_tokens"] or usual.completion_tokens,
+        prompt_tokens=values["max_prompt_tokens"] or usual.prompt_tokens,
+        seconds=values["max_seconds"] or usual.seconds,
     )
 
 
-def _pairs(option: str, mark: str, given: tuple[str, ...] | None) -> tuple[tuple[str, str], ...]:
-    found = []
-    for one in given or ():
-        name, separator, value = one.partition(mark)
-        if not separator or not name.strip():
-            shape = "'Name: value'" if mark == ":" else "name=value"
-            # the value may be a secret, so only the length is shown
-            raise SettingsError(f"{option} has {len(one)} characters and no name before a {mark!r}; expected {shape}")
-        found.append((name.strip(), value.strip()))
-    return tuple(found)
+def _pairs(option: str, separator: str, texts: tuple[str, ...] | None) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for text in texts or ():
+        name, found, value = text.partition(separator)
+        if not found or not name.strip():
+            shape = "'Name: value'" if separator == ":" else "name=value"
+            # the value may be a secret, so only its length is shown
+            problem = f"{option} has {len(text)} characters and no name before a {separator!r}"
+            raise SettingsError(f"{problem}; expected {shape}")
+        pairs.append((name.strip(), value.strip()))
+    return tuple(pairs)

@@ -1,4 +1,4 @@
-"""conformance.toml: the targets that a run without a provider judges, and where each of their settings comes from."""
+"""conformance.toml: the targets of a run without a PROVIDER argument, and where each setting comes from."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _TABLES: Final = {
         "seconds": "max_seconds",
     },
 }
-_MARKS: Final = {"headers": ("header", ": "), "query": ("query", "=")}
-_ALONE: Final = ("name", "base_url")
+_PAIRS: Final = {"headers": ("header", ": "), "query": ("query", "=")}
+_OF_ONE_TARGET: Final = ("name", "base_url")
 
 Given: TypeAlias = Mapping[str, Any]
 """Options by key, as settings.OPTIONS declares them."""
@@ -35,7 +35,7 @@ Given: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One target of the file; `defaults` is what the file says for all of them."""
+    """One target of the file; `defaults` has the options of all targets."""
 
     name: str
     provider: str
@@ -55,126 +55,127 @@ class Targets:
     def chosen(self, globs: Sequence[str]) -> tuple[Entry, ...]:
         """The targets whose name matches, or all; SettingsError for a glob that matches none."""
         for glob in globs:
-            if not any(fnmatchcase(one.name, glob) for one in self.entries):
-                names = ", ".join(one.name for one in self.entries)
+            if not any(fnmatchcase(entry.name, glob) for entry in self.entries):
+                names = ", ".join(entry.name for entry in self.entries)
                 raise SettingsError(f"--target {glob!r} matches none of {self.path}; expected one of {names}")
-        return tuple(one for one in self.entries if not globs or any(fnmatchcase(one.name, glob) for glob in globs))
+        return tuple(
+            entry for entry in self.entries if not globs or any(fnmatchcase(entry.name, glob) for glob in globs)
+        )
 
 
 def read(path: Path) -> Targets:
     """The targets of a file. SettingsError says in one line what is wrong with it."""
     if not path.exists():
-        raise SettingsError(f"{path} is not there; name a PROVIDER, or write one with `conformance init`")
+        raise SettingsError(f"{path} does not exist; give a PROVIDER, or write the file with `conformance init`")
     data = read_toml(path, SCHEMA)
     defaults = data.get("defaults", {})
     for name in ("name", "model", "models"):
         if name in defaults:
-            raise SettingsError(f"{path}: defaults has {name!r}; it belongs to a target")
+            raise SettingsError(f"{path}: defaults has {name!r}; set it in a [[target]]")
     top = {"out": str(path.parent / data["out"])} if "out" in data else {}
     usual = {**_options(defaults, path), **top}
     entries = [
-        one for place, table in enumerate(data["target"], 1) for one in _entries(table, defaults, usual, place, path)
+        entry
+        for number, table in enumerate(data["target"], 1)
+        for entry in _entries(table, defaults, usual, number, path)
     ]
-    twice = [name for name, times in Counter(one.name.lower() for one in entries).items() if times > 1]
-    if twice:
-        raise SettingsError(f"{path}: {twice[0]!r} is the name of several targets; give each its own, for its reports")
+    repeated = [name for name, times in Counter(entry.name.lower() for entry in entries).items() if times > 1]
+    if repeated:
+        raise SettingsError(f"{path}: {repeated[0]!r} is the name of several targets; give each a name of its own")
     return Targets(path, tuple(entries), data.get("at_once"))
 
 
-def _entries(table: Given, defaults: Given, usual: Given, place: int, path: Path) -> Iterator[Entry]:
+def _entries(table: Given, defaults: Given, usual: Given, number: int, path: Path) -> Iterator[Entry]:
     """One entry for each model."""
     name, provider = table["name"], table.get("provider", defaults.get("provider"))
     if not provider:
-        raise SettingsError(f'{path}: target {place} "{name}" lacks provider; add it, or set it in [defaults]')
+        raise SettingsError(f'{path}: target {number} "{name}" lacks provider; add it, or set it in [defaults]')
     if "model" in table and "models" in table:
-        raise SettingsError(f'{path}: target {place} "{name}" has model and models; keep one of them')
-    merged = {key: {**defaults[key], **table[key]} for key in _MARKS if key in table and key in defaults}
+        raise SettingsError(f'{path}: target {number} "{name}" has model and models; remove one of them')
+    merged = {key: {**defaults[key], **table[key]} for key in _PAIRS if key in table and key in defaults}
     given = _options({**table, **merged}, path)
     models = table.get("models", ())
     for model in models:
-        called = f"{name}-{re.sub(r'[^A-Za-z0-9._]+', '-', model).strip('-')}" if len(models) > 1 else name
-        yield Entry(called, provider, path, {**given, "model": model, "name": called}, usual)
+        model_name = f"{name}-{re.sub(r'[^A-Za-z0-9._]+', '-', model).strip('-')}" if len(models) > 1 else name
+        yield Entry(model_name, provider, path, {**given, "model": model, "name": model_name}, usual)
     if not models:
         yield Entry(name, provider, path, {**given, "name": name}, usual)
 
 
 def _options(table: Given, path: Path) -> dict[str, Any]:
-    """A table of the file as options by key; paths are seen from the file, and no secret may stand there."""
+    """A table of the file as options by key; paths are relative to the file, and secrets are refused."""
     from conformance.send.target import is_secret
 
-    keys = {one.key for one in OPTIONS}
-    found = {name: value for name, value in table.items() if name in keys and name not in {"name", *_MARKS}}
+    keys = {option.key for option in OPTIONS}
+    options = {name: value for name, value in table.items() if name in keys and name not in {"name", *_PAIRS}}
     for name, inner in _TABLES.items():
-        found |= {inner[key]: value for key, value in table.get(name, {}).items()}
-    for name, (key, _) in _MARKS.items():
-        for one, value in table.get(name, {}).items():
-            if isinstance(value, str) and is_secret(one):
-                raise SettingsError(
-                    f'{path}: {name}.{one} looks like a secret in a file; write {{env = "NAME"}} instead'
-                )
+        options |= {inner[key]: value for key, value in table.get(name, {}).items()}
+    for name, (key, _) in _PAIRS.items():
+        for field, value in table.get(name, {}).items():
+            if isinstance(value, str) and is_secret(field):
+                raise SettingsError(f'{path}: {name}.{field} looks like a secret; write {{env = "NAME"}} instead')
         if name in table:
-            found[key] = tuple(table[name].items())
+            options[key] = tuple(table[name].items())
     for name, key in (("claims", "claim"), ("select", "select")):
         if name in table:
-            found[key] = tuple(table[name])
+            options[key] = tuple(table[name])
     if "waivers" in table:
-        found["waivers"] = str(path.parent / table["waivers"])
+        options["waivers"] = str(path.parent / table["waivers"])
     if "specs" in table:
-        found["specs"] = tuple(str(path.parent / one) for one in table["specs"])
-    return found
+        options["specs"] = tuple(str(path.parent / folder) for folder in table["specs"])
+    return options
 
 
 def _filled(given: Given, path: Path) -> Iterator[tuple[str, Any]]:
-    """Options with the values that come from the environment, which only a target that is chosen needs."""
+    """Options with the values that come from the environment, which only chosen targets need."""
     for key, value in given.items():
-        mark = next((mark for one, mark in _MARKS.values() if one == key), None)
-        if mark is None:
+        separator = dict(_PAIRS.values()).get(key)
+        if separator is None:
             yield key, value
             continue
-        for name, told in value:
-            if not isinstance(told, str) and told["env"] not in os.environ:
-                raise SettingsError(f"{path}: {key} {name} is to come from {told['env']}, which is not set; set it")
-        yield (
-            key,
-            tuple(f"{name}{mark}{told if isinstance(told, str) else os.environ[told['env']]}" for name, told in value),
-        )
+        pairs = []
+        for name, text in value:
+            if not isinstance(text, str) and text["env"] not in os.environ:
+                raise SettingsError(f"{path}: {key} {name} comes from {text['env']}, which is not set; set it")
+            pairs.append(f"{name}{separator}{text if isinstance(text, str) else os.environ[text['env']]}")
+        yield key, tuple(pairs)
 
 
 def merged(entry: Entry, flags: Given) -> dict[str, Any]:
-    """What holds for a target: flags, then the environment, then its table, then the defaults."""
+    """The options of a target: from flags, then the environment, then its table, then the defaults."""
     return {key: value for key, (value, _) in sources(flags, entry).items()}
 
 
 def sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
-    """Each option that is set somewhere, with its value and the place that it comes from."""
-    names = {one.key: (f"--{one.name}", one.variable) for one in OPTIONS}
+    """Each option that is set somewhere, with its value and where it comes from."""
+    names = {option.key: (f"--{option.name}", option.variable) for option in OPTIONS}
     layers = [
         {key: (value, f"flag {names[key][0]}") for key, value in present(flags).items()},
         {key: (value, f"environment {names[key][1]}") for key, value in from_environment().items()},
     ]
     if entry is not None:
-        for given, whose in ((entry.given, f'target "{entry.name}"'), (entry.defaults, "for all targets")):
-            layers.append({key: (value, f"{entry.path}, {whose}") for key, value in _filled(given, entry.path)})
+        for given, table in ((entry.given, f'target "{entry.name}"'), (entry.defaults, "all targets")):
+            layers.append({key: (value, f"{entry.path}, {table}") for key, value in _filled(given, entry.path)})
     return {key: value for layer in reversed(layers) for key, value in layer.items()}
 
 
 def everything(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
-    """As `sources`, with every option: what is set nowhere has its default, or the profile's budget."""
-    held = {one.key: (one.default, "default") for one in OPTIONS} | sources(flags, entry)
-    profile = str(held["profile"][0])
+    """As `sources`, with every option: one that is set nowhere has its default, or the budget of the profile."""
+    options = {option.key: (option.default, "default") for option in OPTIONS} | sources(flags, entry)
+    profile = str(options["profile"][0])
     ceilings = usual(profile) if planned_as(profile) in PROFILES else None
-    named = {"requests": "max_requests", "completion_tokens": "max_tokens", "prompt_tokens": "max_prompt_tokens"}
-    for field, key in named.items():
-        if ceilings is not None and held[key][0] is None:
-            held[key] = (getattr(ceilings, field), f"profile {profile}")
-    return held
+    budget = {"requests": "max_requests", "completion_tokens": "max_tokens", "prompt_tokens": "max_prompt_tokens"}
+    for field, key in budget.items():
+        if ceilings is not None and options[key][0] is None:
+            options[key] = (getattr(ceilings, field), f"profile {profile}")
+    return options
 
 
 def refuse_for_several(flags: Given, number: int) -> None:
-    """What can only be true of one target is refused where several are chosen."""
-    for key in _ALONE if number > 1 else ():
-        found = sources(flags).get(key)
-        if found is not None:
+    """Refuse an option that can only hold for one target when several are chosen."""
+    for key in _OF_ONE_TARGET if number > 1 else ():
+        option = sources(flags).get(key)
+        if option is not None:
             raise SettingsError(
-                f"{found[1]} speaks of one target, but {number} are chosen; choose one with --target NAME"
+                f"{option[1]} is for one target, but {number} are chosen; choose one with --target NAME"
             )

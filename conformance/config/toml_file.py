@@ -1,4 +1,4 @@
-"""TOML files that people write: read, and held against a JSON Schema of this package; what is wrong is one line."""
+"""TOML files written by users: read and validated against a JSON Schema of this package, with one-line messages."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from conformance.config.settings import SettingsError
 
 def schema(name: str) -> dict[str, Any]:
     """A JSON Schema of this package, by the name of its file."""
-    found: dict[str, Any] = json.loads(files("conformance").joinpath(name).read_text("utf-8"))
-    return found
+    document: dict[str, Any] = json.loads(files("conformance").joinpath(name).read_text("utf-8"))
+    return document
 
 
 def read(path: Path, name: str) -> dict[str, Any]:
-    """The content of a TOML file that the schema allows; dates are ISO 8601 text."""
+    """The content of a TOML file, which must match the schema; dates are ISO 8601 text."""
     try:
-        found = _plain(tomllib.loads(path.read_text("utf-8")))
+        content = _plain(tomllib.loads(path.read_text("utf-8")))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} is no TOML: {error}") from None
-    wrong = best_match(Draft202012Validator(schema(name)).iter_errors(found))
-    if wrong is not None:
-        raise SettingsError(f"{path}: {_told(wrong, found)}")
-    return dict(found)
+        raise SettingsError(f"{path} is not TOML: {error}") from None
+    invalid = best_match(Draft202012Validator(schema(name)).iter_errors(content))
+    if invalid is not None:
+        raise SettingsError(f"{path}: {_message(invalid, content)}")
+    return dict(content)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _told(error: ValidationError, found: dict[str, Any]) -> str:
-    """Where, what stands there, what is expected. A value may be a secret, so only short words are shown."""
-    at, known = _place(error, found), error.schema
+def _message(error: ValidationError, content: dict[str, Any]) -> str:
+    """The place, the value and what is expected. A value may be a secret, so only short ones are shown."""
+    at, known = _place(error, content), error.schema
     wanted: Any = error.validator_value
     if error.validator == "additionalProperties" and isinstance(known, dict) and isinstance(error.instance, dict):
         names = sorted(known.get("properties", {}))
-        strange = sorted(error.instance.keys() - set(names))
-        return f"{at}has {', '.join(map(repr, strange))}; expected only {', '.join(names)}"
+        unknown = sorted(error.instance.keys() - set(names))
+        return f"{at}has {', '.join(map(repr, unknown))}; expected only {', '.join(names)}"
     if error.validator == "required" and isinstance(error.instance, dict):
-        lacking = [name for name in wanted if name not in error.instance]
-        return f"{at}lacks {', '.join(lacking)}; add {'it' if len(lacking) == 1 else 'them'}"
+        missing = [name for name in wanted if name not in error.instance]
+        return f"{at}lacks {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
     described = known.get("description", "") if isinstance(known, dict) else ""
     if error.validator == "minLength":
         return f"{at}is empty; expected {described or 'text'}"
@@ -63,18 +63,18 @@ def _told(error: ValidationError, found: dict[str, Any]) -> str:
     return f"{at}is {_short(error.instance)}; expected {expected}"
 
 
-def _place(error: ValidationError, found: dict[str, Any]) -> str:
-    """`target 2 ("staging"), budget.requests `: tables of a list are counted from 1, as people do."""
-    told, steps, inside = [], list(error.absolute_path), found
+def _place(error: ValidationError, content: dict[str, Any]) -> str:
+    """The place in words, such as `target 2 "staging", budget.requests `: tables of a list are numbered from 1."""
+    parts, steps = [], list(error.absolute_path)
     if len(steps) > 1 and isinstance(steps[1], int):
-        inside = found[str(steps[0])][steps[1]]
-        names = [inside.get(key) for key in ("name", "requirement")] if isinstance(inside, dict) else []
-        named = next((f' "{name}"' for name in names if isinstance(name, str) and name.isprintable() and name), "")
-        told.append(f"{steps[0]} {steps[1] + 1}{named}")
+        table = content[str(steps[0])][steps[1]]
+        names = [table.get(key) for key in ("name", "requirement")] if isinstance(table, dict) else []
+        label = next((f' "{name}"' for name in names if isinstance(name, str) and name.isprintable() and name), "")
+        parts.append(f"{steps[0]} {steps[1] + 1}{label}")
         steps = steps[2:]
     if steps:
-        told.append(".".join(map(str, steps)))
-    return f"{', '.join(told)} " if told else ""
+        parts.append(".".join(map(str, steps)))
+    return f"{', '.join(parts)} " if parts else ""
 
 
 def _short(value: Any) -> str:
