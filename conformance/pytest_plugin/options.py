@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from conformance.config.settings import OPTIONS, Option, Settings
+from conformance.run.launch import resolve_settings
 
 # Plugins that cost time on each item or at the end, and have nothing to report about items that look up a verdict.
 _DISABLED: Final = ("logging", "unraisableexception", "threadexception", "faulthandler")
