@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -245,6 +245,13 @@ def _ranged(context: PlanContext, name: str, inside: float) -> Iterator[FactorLe
     yield from _listed(name, ABSENT, *(() if number is None else (number,)))
 
 
+def accepted_values(context: PlanContext) -> Hashable:
+    """What is known of accepted and rejected values, and what the values to send owe to replies."""
+    known = context.known
+    rejected = repr((known.refused, known.apart, known.gone, sorted(known.suspect), known.no_cold))
+    return rejected, likely(context), runs_on(context)
+
+
 def far_ends(context: PlanContext, name: str) -> list[FactorLevel]:
     """The lowest and the highest value that a range surely allows."""
     limit = context.contract.limit(name)
@@ -283,6 +290,6 @@ _KNOWN: Final[Mapping[str, Callable[[PlanContext, str], Iterator[FactorLevel]]]]
 }
 
 __all__ = [
-    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Factor", "factors",
-    "far_ends", "fitting", "likely", "most_logprobs", "rich", "runs_on", "shown", "streaming", "way",
+    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Factor", "accepted_values",
+    "factors", "far_ends", "fitting", "likely", "most_logprobs", "rich", "runs_on", "shown", "streaming", "way",
 ]  # fmt: skip

@@ -95,6 +95,11 @@ class LearnedTarget:
         names = [name for name in sorted({*told} - open_still) if not common_traits(name).in_every_request]
         return {name: told.count(name) for name in names}
 
+    @property
+    def rejections(self) -> int:
+        """The number of values and combinations that are known to be rejected."""
+        return len(self.refused) + len(self.apart)
+
     def spoils(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds what the target has turned down alone, or members that it does not take together."""
         return any(

@@ -20,7 +20,6 @@ from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
 from conformance.plan import PlanContext, PlanOptions, draw, plan_context
 from conformance.plan.planner import Drawn, Planner
-from conformance.plan.remembered import Remembered
 from conformance.plan.requirement_coverage import RequirementCoverage
 from conformance.reference.core import Reference
 from conformance.selftest.altered_reference import altered_reference
@@ -45,7 +44,6 @@ class Baseline:
     scene: PlanContext
     drawn: Drawn
     serving: RequirementCoverage
-    remembered: Remembered = field(default_factory=Remembered, repr=False)
     plain: InProcessRun | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
     recall: Recall | None = field(default=None, repr=False)
@@ -57,7 +55,7 @@ class Baseline:
     def run(self, **planted: Any) -> tuple[Reference, InProcessRun]:
         """A rehearsal against the reference with these faults or oddities."""
         provider = altered_reference(self.contract, KEY, now=_noon, **planted)
-        plan = Planner(self.scene, self.drawn, serving=self.serving, remembered=self.remembered).phases()
+        plan = Planner(self.scene, self.drawn, serving=self.serving).phases()
         return provider, run_in_process(provider, plan, self.known, Recall(self.recall), usual(self.profile).requests)
 
 
