@@ -94,7 +94,7 @@ def test_a_generator_is_run_again_when_its_input_has_changed(kind, replies, rows
     case = context.case("value", {**context.bare, "user": "somebody"})
     known.learn(answered_case(case))
     assert runs() == replies
-    known.swept = True
+    known.rows_sent = True
     assert runs() == rows
     known.refused["n=2"] = {"n": 2}
     assert runs() == values

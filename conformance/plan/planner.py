@@ -31,22 +31,30 @@ from conformance.model import Phase, RequestCase, Validity
 from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.plan.adversarial import hostile
+from conformance.plan.adversarial import adversarial_requests
 from conformance.plan.case_group import ORDER, CaseGroup, Sent
 from conformance.plan.context import PlanContext
 from conformance.plan.factors import accepted_values
-from conformance.plan.follow_ups import foundations, lessons
-from conformance.plan.invalid_requests import invalids
+from conformance.plan.follow_ups import follow_ups, prerequisites
+from conformance.plan.invalid_requests import invalid_requests
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.profiles import RESERVE, plannable, share, smaller
 from conformance.plan.protocol import protocol
 from conformance.plan.relations import relations
 from conformance.plan.requirement_coverage import RequirementCoverage, must
-from conformance.plan.row_requests import grid
-from conformance.plan.sample_groups import arms, bursts, crowded, filters
-from conformance.plan.samples import samples
+from conformance.plan.row_requests import combination_rows
+from conformance.plan.sample_groups import burst_first, bursts, filtered_samples, sample_arms
+from conformance.plan.samples import drawn_requests
 from conformance.plan.set_cover import NOTHING, RemainingBudget, choose
-from conformance.plan.single_values import cleared, edges, first, named, singles, suspects, unlimited
+from conformance.plan.single_values import (
+    base_requests,
+    isolated_values,
+    members_of_rows,
+    range_ends,
+    single_values,
+    without_open_members,
+    without_token_limit,
+)
 
 Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]
@@ -87,7 +95,7 @@ class Input(Enum):
 
     def key(self, context: PlanContext) -> Hashable:
         """What the input is now; None where it may be another each time."""
-        if self is Input.REPLIES or (self is Input.ROWS and context.known.swept):
+        if self is Input.REPLIES or (self is Input.ROWS and context.known.rows_sent):
             return None
         return accepted_values(context)
 
@@ -102,31 +110,31 @@ class Part:
     uses_drawn: bool = False
 
 
-def doubts(context: PlanContext) -> Iterator[CaseGroup]:
+def isolating_requests(context: PlanContext) -> Iterator[CaseGroup]:
     """What isolates the values that refusals leave in doubt."""
-    yield from suspects(context)
-    yield from cleared(context)
+    yield from isolated_values(context)
+    yield from without_open_members(context)
 
 
 # Their order is the order of requests within a phase.
 PARTS: Final = (
-    Part(first, ("base",)),
+    Part(base_requests, ("base",)),
     Part(protocol, ("learned",)),
-    Part(singles, ("values", "rows", "learned")),
-    Part(named, ("values",)),
-    Part(invalids, ("values", "learned")),
+    Part(single_values, ("values", "rows", "learned")),
+    Part(members_of_rows, ("values",)),
+    Part(invalid_requests, ("values", "learned")),
     Part(relations, ("base", "values", "rows")),
-    Part(foundations, ("values", "rows")),
-    Part(doubts, (ALONE,), Input.REPLIES),
-    Part(edges, ("values", "rows"), Input.REPLIES),
-    Part(unlimited, ("rows",)),
-    Part(grid, ("rows",), Input.ROWS, uses_drawn=True),
-    Part(samples, ("rows",), uses_drawn=True),
-    Part(filters, ("rows",)),
-    Part(arms, ("rows",)),
-    Part(lessons, ("learned",), Input.REPLIES),
+    Part(prerequisites, ("values", "rows")),
+    Part(isolating_requests, (ALONE,), Input.REPLIES),
+    Part(range_ends, ("values", "rows"), Input.REPLIES),
+    Part(without_token_limit, ("rows",)),
+    Part(combination_rows, ("rows",), Input.ROWS, uses_drawn=True),
+    Part(drawn_requests, ("rows",), uses_drawn=True),
+    Part(filtered_samples, ("rows",)),
+    Part(sample_arms, ("rows",)),
+    Part(follow_ups, ("learned",), Input.REPLIES),
     Part(bursts, ("values", "learned"), Input.REPLIES),
-    Part(hostile, ("hostile",)),
+    Part(adversarial_requests, ("hostile",)),
 )
 
 
@@ -187,10 +195,10 @@ class Planner:
             rejected = self.known.rejections
             yield from self._send(state.phase, self._choose(self._ahead(ORDER[index:]), remaining))
             if state.repeats_base and self._base_is_refused():
-                self.known.no_cold = True
+                self.known.rejects_temperature_zero = True
                 yield from self._send(state.phase, self._choose(self._ahead((state.phase,)), self._remaining(ceiling)))
             if state.isolates:
-                self.known.swept = state.phase != "values"
+                self.known.rows_sent = state.phase != "values"
                 yield from self._isolate(ceiling, later)
             if state.replaces_rows and self.known.rejections > rejected:
                 rows = [replace(row, rank=3) for row in self._ahead((state.phase,)) if not row.rank]
@@ -211,12 +219,12 @@ class Planner:
     def _send_left_out(self, profile: Budget) -> Phases:
         """What the profile has and a lower ceiling has not: planned, and sent as far as anything is left."""
         sent = {case.content for case in self.cases}
-        chosen = self._choose(list(self._bundles(EVERY_PHASE)), self._remaining(profile))
+        chosen = self._choose(list(self._planned(EVERY_PHASE)), self._remaining(profile))
         new = [case_group for case_group in chosen if any(case.content not in sent for case in case_group.cases)]
         yield from self._send_all(LEFT_OUT, new)
 
     def _send_all(self, phase: str, chosen: list[CaseGroup]) -> Phases:
-        cases, burst = crowded(self.sent.assemble(chosen))
+        cases, burst = burst_first(self.sent.assemble(chosen))
         if not cases:
             return
         exchanges = yield Phase(phase, cases, serial=phase == "hostile", burst=burst)
@@ -235,7 +243,7 @@ class Planner:
 
         Most of the reserve may be spent on it, then whatever is not needed for a MUST that is still to come.
         """
-        while not self.done.issuperset(slot for case_group in doubts(self.now) for slot in case_group.own):
+        while not self.done.issuperset(slot for case_group in isolating_requests(self.now) for slot in case_group.own):
             chosen = self._choose(self._ahead((ALONE, *later)), self._remaining(ceiling, isolating=True))
             before = len(self.cases)
             yield from self._send(ALONE, chosen)
@@ -246,7 +254,7 @@ class Planner:
         """The case groups of these phases that have not been sent."""
         return [
             case_group
-            for case_group in self._bundles(phases)
+            for case_group in self._planned(phases)
             if case_group.phase in phases and not self.done.issuperset(case_group.own)
         ]
 
@@ -288,9 +296,9 @@ class Planner:
         )
 
     def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
-        return choose(ahead, remaining, self._serving, self.shown, self._wanted, self.context.defaults)
+        return choose(ahead, remaining, self._serving, self.shown, self._wanted)
 
-    def _bundles(self, phases: Collection[str]) -> Iterator[CaseGroup]:
+    def _planned(self, phases: Collection[str]) -> Iterator[CaseGroup]:
         """The case groups of these phases; with `select`, those that show something selected."""
         for case_group in self._case_groups.of(self.now, phases):
             if not self.select or not case_group.rank or self._serving.by(case_group) & self._wanted:

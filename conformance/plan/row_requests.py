@@ -8,16 +8,16 @@ from typing import Any, Final
 from conformance.model import RequestCase
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import LONG, PlanContext, part, rename
+from conformance.plan.context import TOKENS_LONG, PlanContext, part, rename
 from conformance.plan.covering_rows import Banned, Row, body_of, row_of, rows
 from conformance.plan.factors import ABSENT, Factor, factors
-from conformance.plan.single_values import accepts, singles
+from conformance.plan.single_values import accepts, single_values
 
 DRAWN: Final = "with drawn values"
 FORCED: Final = {"100": 100}
 
 
-def grid(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
+def combination_rows(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
     """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown.
 
     Rows that no other request is compared with carry drawn values where a dimension leaves the value free.
@@ -56,13 +56,13 @@ def _rows(context: PlanContext, found: Sequence[Factor]) -> tuple[list[tuple[Row
     return twins, begun[2 * len(twins) :]
 
 
-def singly(context: PlanContext) -> list[dict[str, Any]]:
+def bodies_of_single_rows(context: PlanContext) -> list[dict[str, Any]]:
     """The bodies of the rows that may carry drawn values."""
     found = factors(context)
     return [body_of(context, found, row) for row in _rows(context, found)[1]]
 
 
-def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def with_drawn_values(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """A body with drawn values in place of its own where any of that shape do as well."""
     worn = {name: value for name, value in patch.items() if name != "prompt" and body.get(name) is not None}
     text, own = patch.get("prompt"), body.get("prompt")
@@ -112,7 +112,7 @@ def _row(
         levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
         groups += [membership for one in levels for membership in accepts(context, one, "joint")]
     plain = body_of(context, found, row)
-    body = dressed(plain, patch or {})
+    body = with_drawn_values(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
     keeps_format = not any(context.traits(name).breaks_format for name in body)
@@ -130,10 +130,10 @@ def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
 
 def _shown(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
     """Rows that were answered; before any were sent, those that wave 0 surely holds, so that a plan stays the same."""
-    if context.known.swept:
+    if context.known.rows_sent:
         bodies = [x.case.body for x in context.known.replies.values() if x.successful]
     else:
-        bodies = [case.body for bundle in singles(context) for case in bundle.cases if bundle.rank <= 1]
+        bodies = [case.body for bundle in single_values(context) for case in bundle.cases if bundle.rank <= 1]
     held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
@@ -142,8 +142,8 @@ def _longer(context: PlanContext, found: Sequence[Factor], row: Row, place: int)
     """A row and the same with a higher limit: what comes first must be the same, and end as a text that was cut."""
     body = body_of(context, found, row)
     limit = context.request(body).max_tokens
-    if "prefix" in context.kinds and limit is not None and 0 < limit < 2 * LONG:
-        both = (("short", body), ("long", {**body, "max_tokens": 2 * LONG}))
+    if "prefix" in context.kinds and limit is not None and 0 < limit < 2 * TOKENS_LONG:
+        both = (("short", body), ("long", {**body, "max_tokens": 2 * TOKENS_LONG}))
         cases = [context.case("row", one, part("prefix", f"row {place}", role)) for role, one in both]
         yield CaseGroup("rows", 6, tuple(cases))
 
@@ -190,4 +190,4 @@ def _twins(context: PlanContext, found: Sequence[Factor], mute: Sequence[Banned]
             yield tuple(whole), tuple(streamed)
 
 
-__all__ = ["DRAWN", "dressed", "grid", "singly"]
+__all__ = ["DRAWN", "bodies_of_single_rows", "combination_rows", "with_drawn_values"]
