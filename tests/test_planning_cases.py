@@ -13,10 +13,10 @@ from conformance.judge.fixtures import contract as small
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
 from conformance.model.json_text import MISSING
 from conformance.plan.boundaries import beyond, ends, open_ends
-from conformance.plan.context import SHORT, PlanContext
+from conformance.plan.context import TOKENS_SHORT, PlanContext
 from conformance.plan.covering_rows import coverage, rows
 from conformance.plan.factors import Factor, factors
-from conformance.plan.parameter_values import factor_level, inside, specimens
+from conformance.plan.parameter_values import factor_level, inside, sample_levels
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
 
@@ -97,7 +97,7 @@ class TestInvalids:
     def test_an_invalid_request_that_is_accepted_is_cheap(self):
         for found in FULL:
             limits = [case.body.get("max_tokens") for case in invalid(found)]
-            assert max(limit for limit in limits if isinstance(limit, int) and abs(limit) < 2**31) <= SHORT
+            assert max(limit for limit in limits if isinstance(limit, int) and abs(limit) < 2**31) <= TOKENS_SHORT
 
 
 def complained(known, body):
@@ -195,7 +195,7 @@ class TestEdges:
 class TestValues:
     def parameter(self, schema, **more):
         whole = replace(small(), parameters={"x": Parameter("x", schema, False, True, MISSING, Source("#"))}, **more)
-        return [one.value for one in specimens(whole, "x")]
+        return [one.value for one in sample_levels(whole, "x")]
 
     def test_a_parameter_that_nobody_knows_gets_values_from_its_schema(self):
         assert self.parameter({"type": "boolean"}) == [True, False]

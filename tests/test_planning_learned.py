@@ -15,7 +15,7 @@ from conformance.plan.context import PlanContext, identity
 from conformance.plan.follow_ups import TABLE, nearly, pieces
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
-from conformance.plan.set_cover import Choice, RemainingBudget, choose
+from conformance.plan.set_cover import RemainingBudget, Selection, choose
 
 
 def accept(row, label, role, body, status=200):
@@ -30,15 +30,15 @@ class TestKnown:
         known = LearnedTarget()
         known.learn([accept("request.suffix.accepts", "suffix", "probe", {"suffix": "x", "n": 1}, 400)])
         assert known.refused == {"suffix": {"suffix": "x"}}
-        assert known.spoils({"suffix": "x", "echo": True})
-        assert not known.spoils({"suffix": "y"})
+        assert known.rejects({"suffix": "x", "echo": True})
+        assert not known.rejects({"suffix": "y"})
 
     def test_a_value_that_is_refused_in_company_is_suspect(self):
         known = LearnedTarget()
         known.learn([accept("request.n.accepts", "n=2", "joint", {"n": 2}, 400)])
-        assert (known.suspect, known.refused) == ({"n=2"}, {})
+        assert (known.in_doubt, known.refused) == ({"n=2"}, {})
         known.learn([accept("request.n.accepts", "n=2", "joint", {"n": 2})])
-        assert known.suspect == set()
+        assert known.in_doubt == set()
 
     @pytest.mark.parametrize("status", [401, 403, 408, 429])
     def test_an_answer_that_is_no_refusal_teaches_nothing(self, status):
@@ -207,7 +207,7 @@ class TestSelection:
         return CaseGroup("values", rank, (PlanContext(self.CONTRACT, checks(), "m").case("value", body, *groups),))
 
     def chosen(self, bundles, budget, wanted=()):
-        return choose(bundles, RemainingBudget(budget), RequirementCoverage(self.CONTRACT, checks()), (), wanted, {})
+        return choose(bundles, RemainingBudget(budget), RequirementCoverage(self.CONTRACT, checks()), (), wanted)
 
     def test_what_must_be_shown_goes_before_what_is_dear(self):
         dear, needed = self.bundle(1, 1), self.bundle(2, 9, "request.n.accepts")
@@ -233,7 +233,7 @@ class TestSelection:
     def test_what_follows_is_paid_for_together_with_what_it_rests_on(self):
         later = self.bundle(2)
         first = CaseGroup("values", 1, self.bundle(1).cases, then=CaseGroup("learned", 1, later.cases))
-        assert Choice(RemainingBudget(Budget()), RequirementCoverage(self.CONTRACT, checks()), {}).price(first) == (
+        assert Selection(RemainingBudget(Budget()), RequirementCoverage(self.CONTRACT, checks())).added_cost(first) == (
             2,
             Cost(2, 2),
         )

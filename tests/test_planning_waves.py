@@ -179,14 +179,14 @@ class TestOrder:
             assert set(roles[:-1]) == {"hostile"}
 
     def test_numbers_that_may_fill_a_server_go_last_and_not_at_all_where_hostile_cases_do_not(self):
-        def floods(found):
+        def oversized_counts(found):
             wide = [(phase, case) for phase in found.phases for case in phase.cases if isinstance(case.body, dict)]
             asked = [(phase, case, case.body.get(name)) for phase, case in wide for name in ("n", "best_of")]
             return [(phase.name, case.hostile) for phase, case, value in asked
                     if isinstance(value, (int, float)) and value >= 2**31]  # fmt: skip
 
-        assert floods(plan("openai", "full")) == [("hostile", True)] * 2
-        assert floods(plan("openai", "full", hostile=False)) == []
+        assert oversized_counts(plan("openai", "full")) == [("hostile", True)] * 2
+        assert oversized_counts(plan("openai", "full", hostile=False)) == []
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_every_group_has_its_roles_by_the_end(self, provider):

@@ -9,9 +9,9 @@ from typing import Any, Final
 from conformance.model import Membership, RequestCase, Validity
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import LONG, PlanContext, part, rename
+from conformance.plan.context import TOKENS_LONG, PlanContext, part, rename
 from conformance.plan.factors import ABSENT
-from conformance.plan.invalid_requests import floods
+from conformance.plan.invalid_requests import oversized_counts
 
 MEGABYTE: Final = 1_000_000
 DEEP: Final = 100_000
@@ -19,7 +19,7 @@ BATCHES: Final = 99
 BATCH: Final = 6  # one plain request answers for so many hostile ones
 
 
-def hostile(context: PlanContext) -> Iterator[CaseGroup]:
+def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
     """The hostile wave: it is sent in order, so that a probe stands behind the cases that it answers for."""
     if not context.hostile or "alive" not in context.kinds:
         return
@@ -33,7 +33,9 @@ def hostile(context: PlanContext) -> Iterator[CaseGroup]:
         yield _watched(context, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
     for left in _left(context):
         yield _watched(context, "disconnect", [left], BATCHES)
-    if flood := [rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in floods(context)]:
+    if flood := [
+        rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in oversized_counts(context)
+    ]:
         controls = [
             part("refuse", group.key, "control") for one in flood for group in one.groups if group.role == "probe"
         ]
@@ -64,7 +66,7 @@ def _overflowing(context: PlanContext, case: RequestCase) -> Iterator[Membership
 def _left(context: PlanContext) -> Iterator[RequestCase]:
     """A client that goes away in mid-stream."""
     if context.has("stream", "max_tokens"):
-        body = context.body({"stream": True, "stream_options": ABSENT, "max_tokens": LONG * 2})
+        body = context.body({"stream": True, "stream_options": ABSENT, "max_tokens": TOKENS_LONG * 2})
         yield context.case("hostile", body, hang_up_after=1)
 
 
@@ -110,4 +112,4 @@ def _with(context: PlanContext, member: str, value: bytes) -> bytes:
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 
-__all__ = ["hostile"]
+__all__ = ["adversarial_requests"]

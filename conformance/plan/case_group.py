@@ -1,26 +1,43 @@
-"""Cases that only make sense together, and how bundles share the requests that they have in common."""
+"""Cases that only make sense together, and how case groups share the requests that they have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from typing import Final
 
 from conformance.model import Membership, RequestCase
 from conformance.plan.context import identity, rename
 
-# Waves in the order in which they are sent. What is learned in one is used in those after it.
+# The phases in the order in which they are sent. What is learned in one is used in those after it.
 ORDER: Final = ("base", "values", "rows", "learned", "hostile")
+
+
+class Rank(IntEnum):
+    """How early a small budget takes a case group; a relation in a further setting ranks one or two lower.
+
+    Set cover of the MUSTs comes between ALWAYS and the rest, that of the SHOULDs after RELEVANT and after USEFUL.
+    """
+
+    ALWAYS = 0  # the base request, rows of pairs
+    ESSENTIAL = 1  # a value by itself where its rejection would spoil other requests
+    RELEVANT = 2  # MUSTs on refusal, relations that detect many defects
+    NORMAL = 3
+    USEFUL = 4  # shown elsewhere as well
+    OBSERVED = 5  # what the contract leaves open
+    EXTRA = 6  # a second way to show what others show
+    LAST_RESORT = 9  # only where nothing else shows a requirement
 
 
 @dataclass(frozen=True)
 class CaseGroup:
-    """Cases of one wave that are chosen or left out together. A lower `rank` is dearer to a small budget.
+    """Cases of one phase that are chosen or left out together.
 
-    `copies` numbers the cases that are the same request: a case sent a second time is another exchange. `then` is
-    what a later wave makes of the replies: it is set aside for, and counted, with what it rests on. `served` is noted
-    by whoever finds it out: the requirements that it serves.
+    `copies` numbers the cases that are the same request: a case that is sent a second time is another exchange. `then`
+    is what a later phase makes of the replies: the budget counts it together with what it depends on. `served` caches
+    the requirements that the group shows, see `RequirementCoverage.by`.
     """
 
     phase: str
@@ -31,47 +48,47 @@ class CaseGroup:
     served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
-    def named(self) -> tuple[tuple[str, RequestCase], ...]:
-        """Each case with what makes it one request on the wire."""
+    def by_identity(self) -> tuple[tuple[str, RequestCase], ...]:
+        """Each case with the identity of its request on the wire."""
         copies = self.copies or (0,) * len(self.cases)
         return tuple((identity(case, copy), case) for case, copy in zip(self.cases, copies, strict=True))
 
     @cached_property
     def slots(self) -> tuple[tuple[str, RequestCase], ...]:
-        """Each case, what follows included, by its wave and what makes it one request."""
+        """Each case, those of `then` included, by its phase and identity."""
         own = tuple(zip(self.own, self.cases, strict=True))
         return own + (self.then.slots if self.then else ())
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """The slots of this wave."""
-        return tuple(f"{self.phase} {key}" for key, _ in self.named)
+        """The slots of this phase."""
+        return tuple(f"{self.phase} {key}" for key, _ in self.by_identity)
 
 
 @dataclass
 class Sent:
-    """Requests that went out, by their identity: sending the same again is a further copy with an id of its own."""
+    """How often each request was sent, by identity: sending it again is a further copy with an id of its own."""
 
     times: dict[str, int] = field(default_factory=dict)
 
-    def assemble(self, bundles: Iterable[CaseGroup]) -> tuple[RequestCase, ...]:
-        """The cases of one wave, each request once, with the groups of all bundles that want it."""
-        gathered: dict[str, RequestCase] = {}
-        groups: dict[str, list[Membership]] = {}
-        copy: dict[str, int] = {}
-        for bundle in bundles:
-            for place, (key, case) in enumerate(bundle.named):
-                gathered.setdefault(key, case)
-                groups.setdefault(key, []).extend(case.groups)
-                copy[key] = bundle.copies[place] if bundle.copies else 0
-        whole = []
-        for key, case in gathered.items():
+    def assemble(self, case_groups: Iterable[CaseGroup]) -> tuple[RequestCase, ...]:
+        """The cases of one phase: each request once, as a member of every group that needs it."""
+        cases: dict[str, RequestCase] = {}
+        memberships: dict[str, list[Membership]] = {}
+        copies: dict[str, int] = {}
+        for case_group in case_groups:
+            for index, (key, case) in enumerate(case_group.by_identity):
+                cases.setdefault(key, case)
+                memberships.setdefault(key, []).extend(case.groups)
+                copies[key] = case_group.copies[index] if case_group.copies else 0
+        assembled = []
+        for key, case in cases.items():
             before = self.times.get(key, 0)
             self.times[key] = before + 1
-            # copies within a wave are told apart by their number, later waves by counting on in steps of a thousand
-            name = f"{case.origin}/{identity(case, copy[key] + 1000 * before)}"
-            whole.append(rename(case, name, groups[key]))
-        return tuple(whole)
+            # copies within a phase count on by one, later phases by a thousand, so that no two have the same id
+            name = f"{case.origin}/{identity(case, copies[key] + 1000 * before)}"
+            assembled.append(rename(case, name, memberships[key]))
+        return tuple(assembled)
 
 
-__all__ = ["ORDER", "CaseGroup", "Sent"]
+__all__ = ["ORDER", "CaseGroup", "Rank", "Sent"]

@@ -16,15 +16,17 @@ from conformance.model.json_text import MISSING, dumps
 from conformance.model.parameter_traits import ParameterTraits
 from conformance.model.request_view import RequestView
 from conformance.plan.learned_target import LearnedTarget
-from conformance.plan.parameter_values import inside, specimens
+from conformance.plan.parameter_values import inside, sample_levels
 
 # Counting goes on by itself, so a model has something to say; its next token is a common one with a small id.
 PROMPT: Final = "One, two, three, four"
-SHORT: Final = 5
-LONG: Final = 12
-MANY: Final = 64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
+TOKENS_SHORT: Final = 5
+TOKENS_LONG: Final = 12
+TOKENS_MANY: Final = (
+    64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
+)
 PAIR: Final = ("100", "70")  # tokens that are set against one another, which any vocabulary has
-NEARLY_COLD: Final = 0.01  # what stands in for temperature 0 where the target refuses 0
+NEAR_ZERO_TEMPERATURE: Final = 0.01  # what stands in for temperature 0 where the target refuses 0
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class PlanContext:
 
     def has(self, *names: str) -> bool:
         """Whether all of these parameters are documented, claimed, and not refused whatever their value is."""
-        there, gone, enough = self.contract.parameters, self.known.gone, 2 if self.full else 1
+        there, gone, enough = self.contract.parameters, self.known.unsupported, 2 if self.full else 1
         return all(name in there and name not in self.without and gone.get(name, 0) < enough for name in names)
 
     @cached_property
@@ -76,8 +78,8 @@ class PlanContext:
         body: dict[str, Any] = {"model": self.model, "prompt": PROMPT}
         for name, parameter in self.contract.parameters.items():
             if parameter.required and name not in body:
-                body[name] = specimens(self.contract, name)[0].value
-        return {**body, **({"max_tokens": SHORT} if self.has("max_tokens") else {})}
+                body[name] = sample_levels(self.contract, name)[0].value
+        return {**body, **({"max_tokens": TOKENS_SHORT} if self.has("max_tokens") else {})}
 
     @cached_property
     def base(self) -> dict[str, Any]:
@@ -87,8 +89,8 @@ class PlanContext:
         """
         if not self.has("temperature"):
             return self.bare
-        wanted = (NEARLY_COLD,) if self.known.no_cold else (0, NEARLY_COLD)
-        found = [one for one in wanted if self.standing({"temperature": one}) is not Validity.INVALID]
+        wanted = (NEAR_ZERO_TEMPERATURE,) if self.known.rejects_temperature_zero else (0, NEAR_ZERO_TEMPERATURE)
+        found = [one for one in wanted if self.validity_alone({"temperature": one}) is not Validity.INVALID]
         return {**self.bare, "temperature": found[0]} if found else self.bare
 
     @property
@@ -99,7 +101,7 @@ class PlanContext:
     def validity_of(self, body: Mapping[str, Any]) -> Validity:
         return self.validity(dumps(body).encode(), body)
 
-    def standing(self, patch: Mapping[str, Any]) -> Validity:
+    def validity_alone(self, patch: Mapping[str, Any]) -> Validity:
         """The validity of some members by themselves: on the bare request."""
         body = {name: value for name, value in {**self.bare, **patch}.items() if value is not MISSING}
         return self.validity(dumps(body).encode(), body)
@@ -107,7 +109,7 @@ class PlanContext:
     def fitting(self, name: str, *forms: Any) -> dict[str, Any]:
         """The first form of a member that its document allows, as a patch; an empty one where there is none."""
         patches = ({name: form} for form in forms if self.has(name))
-        return next((one for one in patches if self.standing(one) is not Validity.INVALID), {})
+        return next((one for one in patches if self.validity_alone(one) is not Validity.INVALID), {})
 
     def body(self, *changes: Mapping[str, Any]) -> dict[str, Any]:
         """The base with members changed; MISSING takes one out."""
@@ -144,7 +146,7 @@ class PlanContext:
         return {}
 
     def _bars(self, body: Mapping[str, Any]) -> bool:
-        return self.known.spoils(body) or any(
+        return self.known.rejects(body) or any(
             combines(self.contract, one, body)
             for one in self.contract.combinations
             if one.validity is Validity.INVALID or one.id in self.known.refused
@@ -189,4 +191,4 @@ def part(kind: str, key: str, role: str) -> Membership:
     return Membership(kind, key, role)
 
 
-__all__ = ["LONG", "MANY", "PAIR", "PROMPT", "SHORT", "PlanContext", "identity", "part", "rename"]
+__all__ = ["PAIR", "PROMPT", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT", "PlanContext", "identity", "part", "rename"]

@@ -59,7 +59,7 @@ def _banned(context: PlanContext, found: Sequence[Factor]) -> Iterator[Banned]:
             if places and combines(context.contract, rule, context.body(*patches)):
                 yield tuple(zip(places, levels, strict=True))
 
-    for members in context.known.apart.values():
+    for members in context.known.incompatible.values():
         places = sorted({owners[name] for name in members if name in owners})
         for levels in product(*(range(len(found[place].levels)) for place in places)):
             patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]

@@ -17,7 +17,7 @@ from conformance.plan.context import PlanContext
 from conformance.plan.covering_rows import Coverage, coverage
 from conformance.plan.factors import factors
 from conformance.plan.learned_target import LearnedTarget
-from conformance.plan.planner import Drawn, Planner, bundles
+from conformance.plan.planner import CaseGroups, Drawn, Planner
 from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
 from conformance.plan.row_requests import DRAWN
 
@@ -56,7 +56,7 @@ class Plan:
     def uncovered(self) -> tuple[str, ...]:
         """The MUSTs that a request could show and none of these does."""
         serving = RequirementCoverage(self.contract, self.context.checks)
-        able = {one for bundle in bundles(self.context, self.drawn) for one in serving.by(bundle)}
+        able = {one for bundle in CaseGroups(self.drawn).of(self.context) for one in serving.by(bundle)}
         return tuple(sorted((able & must(self.contract)) - self.covered))
 
     @cached_property

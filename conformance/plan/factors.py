@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,16 +10,18 @@ from conformance.model import Validity
 from conformance.model.budget import reported
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import ends
-from conformance.plan.context import PROMPT, SHORT, PlanContext
-from conformance.plan.parameter_values import FactorLevel, factor_level, specimens
+from conformance.plan.context import PROMPT, TOKENS_SHORT, PlanContext
+from conformance.plan.parameter_values import FactorLevel, factor_level, sample_levels
 
 # Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
 UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
-SECOND: Final = "Red, green, blue,"
+SECOND_PROMPT: Final = "Red, green, blue,"
 # Ids that even a vocabulary of single bytes has; in most vocabularies each stands for a printable character.
 IDS: Final = (72, 45, 90, 61, 84)
 OTHER_IDS: Final = (90, 50, 66)
-NEVER: Final = "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no model says this within a few tokens
+UNLIKELY_STOP: Final = (
+    "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no model says this within a few tokens
+)
 ABSENT: Final = MISSING
 
 
@@ -66,34 +68,37 @@ class Factor:
         return ""
 
 
-def factors(context: PlanContext, *, suspects: bool = False) -> tuple[Factor, ...]:
+def factors(context: PlanContext, *, in_doubt: bool = False) -> tuple[Factor, ...]:
     """The dimensions of a contract with every level that it surely allows and that the target has not refused.
 
-    With `suspects`, levels too that were refused in company only.
+    With `in_doubt`, levels too that were refused in company only.
     """
-    key = "dimensions, suspects too" if suspects else "dimensions"
+    key = "dimensions, in_doubt too" if in_doubt else "dimensions"
     found: tuple[Factor, ...] | None = context.memo.get(key)
     if found is None:
-        found = context.memo[key] = tuple(_dimensions(context, suspects))
+        found = context.memo[key] = tuple(_dimensions(context, in_doubt))
     return found
 
 
-def _dimensions(context: PlanContext, suspects: bool) -> Iterator[Factor]:
+def _dimensions(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
     for name in ("channel", *context.contract.parameters):
         if name in {"model", "stream", "stream_options"} or not context.has("stream" if name == "channel" else name):
             continue
         build = _KNOWN.get(name, _by_traits)
         first, *others = build(context, name)
-        levels = [first, *(one for one in others if one.label != first.label and _usable(context, one, suspects))]
+        levels = [
+            first,
+            *(one for one in others if one.label != first.label and _usable(context, one, in_doubt)),
+        ]
         if len(levels) > 1:
             yield Factor(name, tuple(levels), context.traits(name).any_value)
 
 
-def _usable(context: PlanContext, one: FactorLevel, suspects: bool) -> bool:
+def _usable(context: PlanContext, one: FactorLevel, in_doubt: bool) -> bool:
     """Whether a level may be combined. What the document leaves open is tried in `full`, and used if it is accepted."""
-    if one.label in context.known.refused or (not suspects and one.label in context.known.suspect):
+    if one.label in context.known.refused or (not in_doubt and one.label in context.known.in_doubt):
         return False
-    standing = context.standing(one.patch)
+    standing = context.validity_alone(one.patch)
     return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and context.full)
 
 
@@ -115,7 +120,7 @@ def streaming(context: PlanContext) -> Mapping[str, Any]:
     return (USAGE if context.has("stream_options") else STREAM).patch
 
 
-def way(context: PlanContext, name: str) -> Mapping[str, Any]:
+def observation_channel(context: PlanContext, name: str) -> Mapping[str, Any]:
     """The channel on which `gate`, which cannot have both, looks at the effect of a parameter.
 
     Streams are written by code of their own, and what they forget is forgotten there: most effects are looked at in a
@@ -173,30 +178,30 @@ def _flag(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def _logprobs(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    high = most_logprobs(context)
+    high = most_alternatives(context)
     yield from _listed(name, ABSENT, *((1, 0, high, None) if context.full else (high, 0)))
 
 
-def most_logprobs(context: PlanContext) -> int:
+def most_alternatives(context: PlanContext) -> int:
     """The largest number of alternatives that may surely be asked for."""
     limit = context.contract.limit("logprobs")
     most = int(limit.high) if limit is not None and limit.high is not None else 5
-    return most if context.standing({"logprobs": most}) is Validity.VALID else most - 1
+    return most if context.validity_alone({"logprobs": most}) is Validity.VALID else most - 1
 
 
 def _stop(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    hit = likely(context)
+    hit = likely_stop(context)
     yield factor_level(name, ABSENT)
-    listed = FactorLevel("stop=list", {name: [NEVER, hit]})
+    listed = FactorLevel("stop=list", {name: [UNLIKELY_STOP, hit]})
     yield listed
-    if context.full or context.standing(listed.patch) is Validity.INVALID:
+    if context.full or context.validity_alone(listed.patch) is Validity.INVALID:
         yield FactorLevel("stop=text", {name: hit})
     if context.full:
-        yield FactorLevel("stop=four", {name: [NEVER, "\n\n\n\n", UNICODE, hit]})
+        yield FactorLevel("stop=four", {name: [UNLIKELY_STOP, "\n\n\n\n", UNICODE, hit]})
 
 
-def likely(context: PlanContext) -> str:
-    """A stop sequence that other texts of the model are likely to have as well, and not as their first word.
+def likely_stop(context: PlanContext) -> str:
+    """A stop sequence that other texts of the model are likely_stop to have as well, and not as their first word.
 
     That is the commonest letter of what it said to the base; else two characters of that, else a comma.
     """
@@ -210,12 +215,12 @@ def likely(context: PlanContext) -> str:
 
 
 def _max_tokens(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    yield from _listed(name, SHORT, 0, *((1,) if context.full else ()))
-    if context.full and context.contract.default(name) is not None and not runs_on(context):
+    yield from _listed(name, TOKENS_SHORT, 0, *((1,) if context.full else ()))
+    if context.full and context.contract.default(name) is not None and not exceeds_default_limit(context):
         yield factor_level(name, ABSENT)
 
 
-def runs_on(context: PlanContext) -> bool:
+def exceeds_default_limit(context: PlanContext) -> bool:
     """Whether a reply without a limit went far beyond the documented default: another would cost as much."""
     default = context.contract.default("max_tokens")
     found = context.known.reply(dumps(context.body({"max_tokens": ABSENT})).encode())
@@ -245,6 +250,15 @@ def _ranged(context: PlanContext, name: str, inside: float) -> Iterator[FactorLe
     yield from _listed(name, ABSENT, *(() if number is None else (number,)))
 
 
+def accepted_values(context: PlanContext) -> Hashable:
+    """What is known of accepted and rejected values, and what the values to send owe to replies."""
+    known = context.known
+    rejected = repr(
+        (known.refused, known.incompatible, known.unsupported, sorted(known.in_doubt), known.rejects_temperature_zero)
+    )
+    return rejected, likely_stop(context), exceeds_default_limit(context)
+
+
 def far_ends(context: PlanContext, name: str) -> list[FactorLevel]:
     """The lowest and the highest value that a range surely allows."""
     limit = context.contract.limit(name)
@@ -262,7 +276,7 @@ def _by_traits(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     else:
         yield factor_level(name, ABSENT)
         if not context.contract.parameters[name].required:
-            yield from specimens(context.contract, name)[: known.combined_values]
+            yield from sample_levels(context.contract, name)[: known.combined_values]
 
 
 def _listed(name: str, *values: Any) -> Iterator[FactorLevel]:
@@ -283,6 +297,25 @@ _KNOWN: Final[Mapping[str, Callable[[PlanContext, str], Iterator[FactorLevel]]]]
 }
 
 __all__ = [
-    "ABSENT", "IDS", "NEVER", "OTHER_IDS", "SECOND", "STREAM", "TEXTS", "UNICODE", "USAGE", "Factor", "factors",
-    "far_ends", "fitting", "likely", "most_logprobs", "rich", "runs_on", "shown", "streaming", "way",
+    "ABSENT",
+    "IDS",
+    "OTHER_IDS",
+    "SECOND_PROMPT",
+    "STREAM",
+    "TEXTS",
+    "UNICODE",
+    "UNLIKELY_STOP",
+    "USAGE",
+    "Factor",
+    "accepted_values",
+    "exceeds_default_limit",
+    "factors",
+    "far_ends",
+    "fitting",
+    "likely_stop",
+    "most_alternatives",
+    "observation_channel",
+    "rich",
+    "shown",
+    "streaming",
 ]  # fmt: skip

@@ -9,8 +9,8 @@ from conformance.model import Membership, RequestCase, Validity
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import LONG, PAIR, PlanContext, part
-from conformance.plan.factors import ABSENT, NEVER, TEXTS, UNICODE, rich, streaming
+from conformance.plan.context import PAIR, TOKENS_LONG, PlanContext, part
+from conformance.plan.factors import ABSENT, TEXTS, UNICODE, UNLIKELY_STOP, rich, streaming
 
 Patch = Mapping[str, Any]
 # What stands for replies that are still to come, so that what follows from them is paid for.
@@ -20,7 +20,7 @@ TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have smal
 NEAREST_CONTEXT: Final = 8192  # filling a larger one would cost more than it shows
 
 
-def foundations(context: PlanContext) -> Iterator[CaseGroup]:
+def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
     """What has to be asked first so that there is something to learn from."""
     if "cut" in context.kinds and context.greedy and context.has("stop", "max_tokens"):
         for rank, setting in _cut_settings(context):
@@ -38,7 +38,7 @@ def foundations(context: PlanContext) -> Iterator[CaseGroup]:
         yield CaseGroup("values", 3, (free, context.case("relation", _table(context))), then=then)
 
 
-def lessons(context: PlanContext) -> Iterator[CaseGroup]:
+def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
     """What follows from the replies."""
     if "cut" in context.kinds and context.greedy and context.has("stop", "max_tokens"):
         for _, (name, patch) in _cut_settings(context):
@@ -72,7 +72,7 @@ def _cut_settings(context: PlanContext) -> Iterator[tuple[int, tuple[str, Patch]
 
 
 def _long(context: PlanContext, patch: Patch) -> dict[str, Any]:
-    return context.body(patch, {"max_tokens": LONG})
+    return context.body(patch, {"max_tokens": TOKENS_LONG})
 
 
 def _cuts(context: PlanContext, name: str, patch: Patch, rank: int, text: str) -> Iterator[CaseGroup]:
@@ -95,13 +95,13 @@ def _cuts(context: PlanContext, name: str, patch: Patch, rank: int, text: str) -
     if context.full:
         # what might become a stop sequence is held back, and must come with all that belongs to it when it does not
         near = context.body(
-            patch, {"max_tokens": LONG, **context.fitting("stop", [nearly(text)], nearly(text))}, streamed
+            patch, {"max_tokens": TOKENS_LONG, **context.fitting("stop", [nearly(text)], nearly(text))}, streamed
         )
         if not context.barred(near) and context.validity_of(near) is not Validity.INVALID:
             parted = context.case("relation", near, part("never", f"stop nearly {name}", "with"))
             yield CaseGroup("learned", rank + 1, (parted,))
     for label, forms, way in ways:
-        bodies = (context.body(patch, {"max_tokens": LONG, "stop": stop}, way) for stop in forms)
+        bodies = (context.body(patch, {"max_tokens": TOKENS_LONG, "stop": stop}, way) for stop in forms)
         allowed = (
             one for one in bodies if not context.barred(one) and context.validity_of(one) is not Validity.INVALID
         )
@@ -121,7 +121,7 @@ def _taken(context: PlanContext, name: str, role: str) -> list[Membership]:
 
 def nearly(text: str) -> str:
     """A stop sequence whose beginning stands in the text, over a token or more, and whose end does not."""
-    return text[1:5] + NEVER[0]
+    return text[1:5] + UNLIKELY_STOP[0]
 
 
 def pieces(text: str) -> tuple[str, str] | None:
@@ -137,7 +137,7 @@ def pieces(text: str) -> tuple[str, str] | None:
 
 
 def _free(context: PlanContext) -> dict[str, Any]:
-    return context.body({"logprobs": 1, "max_tokens": LONG})
+    return context.body({"logprobs": 1, "max_tokens": TOKENS_LONG})
 
 
 def _table(context: PlanContext) -> dict[str, Any]:
@@ -203,4 +203,4 @@ def _filled(context: PlanContext) -> Iterator[CaseGroup]:
         )
 
 
-__all__ = ["foundations", "lessons", "nearly", "pieces"]
+__all__ = ["follow_ups", "nearly", "pieces", "prerequisites"]

@@ -11,7 +11,7 @@ from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup
 from conformance.plan.context import PlanContext, part
-from conformance.plan.factors import USAGE, factors, likely, streaming
+from conformance.plan.factors import USAGE, factors, likely_stop, streaming
 
 Labelled = tuple[str, Any]
 # One of each kind of value; which kind a parameter meets first rotates over the parameters.
@@ -44,7 +44,7 @@ FLOOD: Final = 2**31
 LATE: Final = 6
 
 
-def invalids(context: PlanContext) -> Iterator[CaseGroup]:
+def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
     """One breaking request for each row, on one channel in turn; in `full` two, of which the first on both channels."""
     rules = {rule.id: rule for rule in context.contract.combinations}
     turn = context.seed
@@ -58,8 +58,8 @@ def invalids(context: PlanContext) -> Iterator[CaseGroup]:
             else [one for one in _changes(context, row, turn) if _only(context, one[1])]
         )
         for place, (label, patch) in enumerate(found[: MOST if context.full else 1]):
-            if _floods(context, patch):
-                continue  # see `floods`
+            if _is_oversized(context, patch):
+                continue  # see `oversized_counts`
             rank = 2 if row.level is Level.MUST and not place else LATE
             both = not place and (context.full or turn == context.seed)
             # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
@@ -68,17 +68,17 @@ def invalids(context: PlanContext) -> Iterator[CaseGroup]:
         turn += bool(found)
 
 
-def floods(context: PlanContext) -> Iterator[RequestCase]:
+def oversized_counts(context: PlanContext) -> Iterator[RequestCase]:
     """Numbers of choices that fill the memory of a server which takes them: they go out one by one, as hostile ones."""
     for row in context.rows_on("refuse") if context.full else ():
         if row.params.get("keyword") == "maximum":
             for label, patch in list(_changes(context, row, context.seed))[:MOST]:
-                if _floods(context, patch) and _only(context, patch):
+                if _is_oversized(context, patch) and _only(context, patch):
                     probe = part("refuse", f"{row.id} {label}", "probe")
                     yield context.case("invalid", context.body(patch), probe, breaks=(row.id,), hostile=True)
 
 
-def _floods(context: PlanContext, patch: Mapping[str, Any]) -> bool:
+def _is_oversized(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     counts = (value for name, value in patch.items() if context.traits(name).multiplies_cost)
     return any(isinstance(count, (int, float)) and count >= FLOOD for count in counts)
 
@@ -119,7 +119,9 @@ def _pair(
 def _stops(context: PlanContext) -> list[Any]:
     """Stop sequences that the document surely allows, else one."""
     found = [level.value for one in factors(context) if one.name == "stop" for level in one.levels[1:]]
-    return [stop for stop in found if context.standing({"stop": stop}) is Validity.VALID] or [likely(context)]
+    return [stop for stop in found if context.validity_alone({"stop": stop}) is Validity.VALID] or [
+        likely_stop(context)
+    ]
 
 
 def _together(context: PlanContext, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
@@ -202,4 +204,4 @@ def _only(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     return context.validity(dumps(body).encode(), body) is Validity.INVALID and not context.clashes(body)
 
 
-__all__ = ["floods", "invalids"]
+__all__ = ["invalid_requests", "oversized_counts"]

@@ -1,4 +1,4 @@
-"""What the target's own replies have taught: which values it refuses, and what its model says."""
+"""What the target's replies have shown: which values it accepts and rejects, and what its model writes."""
 
 from __future__ import annotations
 
@@ -12,126 +12,137 @@ from conformance.model import Credential
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
 
-_CONTEXT: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
-_NO_VERDICT: Final = frozenset({401, 403, 408, 429})
+_CONTEXT_LENGTH: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
+_SAYS_NOTHING_OF_VALUES: Final = frozenset({401, 403, 408, 429})  # refusals for the key, the time or the rate
 _WORD: Final = re.compile(r"[a-z][a-z_]*")
-FEW: Final = 4
+_READ_OF_A_REFUSAL: Final = 2048  # bytes in which a refusal names what it is about
+FEW: Final = 4  # rejected values, up to which rejections count as exceptions
 
 
 @dataclass
 class LearnedTarget:
-    """Replies by request content, and values by what became of them, each with the label that its level has.
+    """The first reply to each request, and what became of each value, by the label of its factor level.
 
-    `refused` maps a label to the members that were turned down alone. What was refused in company is `suspect` until
-    it was sent alone; `company` holds the size of the smallest one it was refused in, `named` the members that such
-    refusals spoke of. `apart` are members that are taken, but not together, `gone` counts the
-    values of parameters of which none is. `no_cold`: the target refuses temperature
-    0. `swept`: rows were sent.
+    Values: `accepted`; `refused`: rejected alone, with the members that were sent; `in_doubt`: rejected in a joint
+    case only, and not yet sent alone. Of those in doubt, `group_size` is the size of the smallest joint case that was
+    rejected, `named_in_refusals` are the members that such refusals name, and `rejected_jointly` holds the members of
+    a value, and the whole body, where only the base was beside it. `incompatible`: members that are accepted, but not
+    together. `unsupported`: the number of values that were rejected, of parameters without an accepted one.
     """
 
     replies: dict[bytes, Exchange] = field(default_factory=dict)
     refused: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    suspect: set[str] = field(default_factory=set)
-    company: dict[str, int] = field(default_factory=dict)
-    named: set[str] = field(default_factory=set)
-    apart: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    gone: dict[str, int] = field(default_factory=dict)
-    joined: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
+    in_doubt: set[str] = field(default_factory=set)
+    group_size: dict[str, int] = field(default_factory=dict)
+    named_in_refusals: set[str] = field(default_factory=set)
+    incompatible: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    unsupported: dict[str, int] = field(default_factory=dict)
+    rejected_jointly: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
-    no_cold: bool = False
-    swept: bool = False
+    rejects_temperature_zero: bool = False
+    rows_sent: bool = False
 
     def learn(self, exchanges: Iterable[Exchange]) -> None:
-        """Take in what came back."""
+        """Take in what came back for one phase."""
         controls: dict[str, Any] = {}
         probes: list[tuple[str, str, Exchange]] = []
-        for x in exchanges:
-            if x.case.method == "POST" and x.case.credential is Credential.KEY and x.case.hang_up_after is None:
-                self.replies.setdefault(x.case.content, x)
-            for one in x.case.groups:
-                if one.kind in {"accept", "observe"} and one.role == "control":
-                    controls[one.key] = x.case.body
-                elif one.kind in {"accept", "observe"}:
-                    probes.append((one.key, one.role, x))
-        for key, role, x in probes:
-            self._weigh(key, role, x, controls.get(key))
-        self.suspect -= self.accepted | self.refused.keys()
-        self.gone = self._gone()
+        for exchange in exchanges:
+            case = exchange.case
+            if case.method == "POST" and case.credential is Credential.KEY and case.hang_up_after is None:
+                self.replies.setdefault(case.content, exchange)
+            for membership in case.groups:
+                if membership.kind in {"accept", "observe"} and membership.role == "control":
+                    controls[membership.key] = case.body
+                elif membership.kind in {"accept", "observe"}:
+                    probes.append((membership.key, membership.role, exchange))
+        for key, role, exchange in probes:
+            self._learn_of_value(key, role, exchange, controls.get(key))
+        self.in_doubt -= self.accepted | self.refused.keys()
+        self.unsupported = self._unsupported()
 
-    def _weigh(self, key: str, role: str, x: Exchange, control: Any) -> None:
+    def _learn_of_value(self, key: str, role: str, exchange: Exchange, control: Any) -> None:
         row, _, label = key.partition(" ")
         label = label or row
-        if x.successful:
+        status, body = exchange.status, exchange.case.body
+        if exchange.successful:
             self.accepted.add(label)
-            self._part(label, x.case.body)
-        elif x.status is None or x.status < 400 or x.status in _NO_VERDICT or not isinstance(x.case.body, Mapping):
+            self._learn_of_combination(label, body)
+        elif status is None or status < 400 or status in _SAYS_NOTHING_OF_VALUES or not isinstance(body, Mapping):
             return
         elif role == "joint":
-            labels = {one.key.partition(" ")[2] for one in x.case.groups if one.role == "joint"}
-            self.suspect.add(label)
-            self.company[label] = min(len(labels), self.company.get(label, len(labels)))
-            self.named |= set(_WORD.findall(x.content[:2048].decode("utf-8", "replace"))) & x.case.body.keys()
-            if len(labels) == 1 and x.refused:
-                members, _ = self.joined.get(label, ({}, {}))
-                self.joined[label] = {**members, **_members(row, x.case.body, control)}, x.case.body
+            labels = {part.key.partition(" ")[2] for part in exchange.case.groups if part.role == "joint"}
+            self.in_doubt.add(label)
+            self.group_size[label] = min(len(labels), self.group_size.get(label, len(labels)))
+            words = _WORD.findall(exchange.content[:_READ_OF_A_REFUSAL].decode("utf-8", "replace"))
+            self.named_in_refusals |= set(words) & body.keys()
+            if len(labels) == 1 and exchange.refused:
+                members, _ = self.rejected_jointly.get(label, ({}, {}))
+                self.rejected_jointly[label] = {**members, **_members(row, body, control)}, body
         else:
-            if _members(row, x.case.body, control).keys() & self.named:
-                # whose fault it was said to be, it was: the others are likely to be taken, all in one company
-                self.company.update({one: 2 * size for one, size in self.company.items()})
-            self.refused[label] = {**self.refused.get(label, {}), **_members(row, x.case.body, control)}
+            members = _members(row, body, control)
+            if members.keys() & self.named_in_refusals:
+                # the refusal was right about its cause: the other values are probably accepted, all in one request
+                self.group_size.update({other: 2 * size for other, size in self.group_size.items()})
+            self.refused[label] = {**self.refused.get(label, {}), **members}
 
-    def _part(self, label: str, body: Any) -> None:
-        """A value that was refused with nothing but the base beside it is taken without: only these may not meet."""
-        members, refused = self.joined.pop(label, ({}, {}))
-        gone = {name: value for name, value in refused.items() if name not in members and body.get(name) != value}
-        if gone:
-            self.apart[label] = {**members, **gone}
+    def _learn_of_combination(self, label: str, body: Any) -> None:
+        """A value was rejected beside the base only and is accepted without some of it: just these do not combine."""
+        members, rejected = self.rejected_jointly.pop(label, ({}, {}))
+        missing = {name: value for name, value in rejected.items() if name not in members and body.get(name) != value}
+        if missing:
+            self.incompatible[label] = {**members, **missing}
 
-    def _gone(self) -> dict[str, int]:
-        """How many values of a parameter were refused, each alone, where none was taken and none is in doubt."""
-        told = [next(iter(patch)) for patch in self.refused.values() if len(patch) == 1 and None not in patch.values()]
-        rest = self.accepted | self.suspect
-        open_still = {label.partition("=")[0] for label in rest if not label.endswith("=null")}
-        names = [name for name in sorted({*told} - open_still) if not common_traits(name).in_every_request]
-        return {name: told.count(name) for name in names}
+    def _unsupported(self) -> dict[str, int]:
+        patches = [patch for patch in self.refused.values() if len(patch) == 1 and None not in patch.values()]
+        names = [next(iter(patch)) for patch in patches]
+        labels = [label for label in self.accepted | self.in_doubt if not label.endswith("=null")]
+        usable = {label.partition("=")[0] for label in labels}
+        unsupported = [name for name in sorted({*names} - usable) if not common_traits(name).in_every_request]
+        return {name: names.count(name) for name in unsupported}
 
-    def spoils(self, body: Mapping[str, Any]) -> bool:
-        """Whether a body holds what the target has turned down alone, or members that it does not take together."""
+    @property
+    def rejections(self) -> int:
+        """The number of values and combinations that are known to be rejected."""
+        return len(self.refused) + len(self.incompatible)
+
+    def rejects(self, body: Mapping[str, Any]) -> bool:
+        """Whether a body holds a rejected value, or members that the target does not accept together."""
         return any(
             patch and all(body.get(name, MISSING) == value for name, value in patch.items())
-            for patch in (*self.refused.values(), *self.apart.values())
+            for patch in (*self.refused.values(), *self.incompatible.values())
         )
 
     def reply(self, content: bytes) -> Exchange | None:
         """The first reply to this request, where it was a success."""
-        found = self.replies.get(content)
-        return found if found is not None and found.successful else None
+        exchange = self.replies.get(content)
+        return exchange if exchange is not None and exchange.successful else None
 
     def text(self, content: bytes, choice: int = 0) -> str:
         """The text that the model gave for this request; empty where there is none."""
-        found = self.reply(content)
-        if found is None or found.filtered or choice not in found.choices:
+        exchange = self.reply(content)
+        if exchange is None or exchange.filtered or choice not in exchange.choices:
             return ""
-        return found.choices[choice].text
+        return exchange.choices[choice].text
 
     def context(self) -> int | None:
-        """The context length that some refusal speaks of, where one does."""
-        for x in self.replies.values():
-            if x.refused and any(one.kind == "overflow" for one in x.case.groups):
-                told = _CONTEXT.findall(x.content[:4096].decode("utf-8", "replace"))
-                if told:
-                    return int(told[0])
+        """The context length that a refusal of an oversized request names; None where none does."""
+        for exchange in self.replies.values():
+            if exchange.refused and any(part.kind == "overflow" for part in exchange.case.groups):
+                lengths = _CONTEXT_LENGTH.findall(exchange.content[: 2 * _READ_OF_A_REFUSAL].decode("utf-8", "replace"))
+                if lengths:
+                    return int(lengths[0])
         return None
 
 
 def _members(row: str, body: Mapping[str, Any], control: Any) -> dict[str, Any]:
-    """The members that a row on acceptance speaks of; for any other row those in which the probe differs."""
+    """The member that a row on acceptance is about; for any other row those in which the probe differs."""
     area, _, name = row.partition(".")
     name = name.removesuffix(".accepts").removesuffix(".null")
     if area == "request" and name in body:
         return {name: body[name]}
-    known = control if isinstance(control, Mapping) else body
-    return {one: body.get(one, MISSING) for one in {*body, *known} if body.get(one, MISSING) != known.get(one, MISSING)}
+    beside = control if isinstance(control, Mapping) else body
+    names = [name for name in {*body, *beside} if body.get(name, MISSING) != beside.get(name, MISSING)]
+    return {name: body.get(name, MISSING) for name in names}
 
 
 __all__ = ["FEW", "LearnedTarget"]

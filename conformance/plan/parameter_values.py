@@ -54,7 +54,7 @@ def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
     return middle if limit.place(middle) is Validity.VALID else None
 
 
-def specimens(contract: Contract, name: str) -> list[FactorLevel]:
+def sample_levels(contract: Contract, name: str) -> list[FactorLevel]:
     """Levels of a parameter: the contract's examples where it gives some, else one or more for each of its shapes."""
     given = contract.examples.get(name)
     found = list(given) if given else _of(contract.parameters[name].schema, contract.limit(name))
@@ -102,4 +102,4 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     return owed
 
 
-__all__ = ["FactorLevel", "factor_level", "inside", "specimens"]
+__all__ = ["FactorLevel", "factor_level", "inside", "sample_levels"]

@@ -1,9 +1,29 @@
-"""The waves of a run: what is sent when, and what it makes of the replies that come in between."""
+"""The phases of a run, what is planned for each, and what its replies lead to.
+
+Design
+======
+A plan is a state machine. In each state one phase is sent; its replies decide whether more follows before the next
+state. `STATES` is that machine:
+
+    base     the base request           refused for its temperature: sent again at a temperature near 0
+    values   each value by itself       values that a joint case leaves in doubt are isolated (phase `alone`)
+    rows     combinations of values     isolated again; rows that held a rejected value are replaced by others
+    learned  follow-ups to replies      isolated again
+    hostile  adversarial requests       one after another, nothing follows
+
+A lower budget than the profile's adds a last phase, `left out`: what the profile has and the budget has not.
+
+Before each phase everything that is still to come is planned with what is known by then, because a small budget must
+know what it will be needed for. `PARTS` lists the generators of requests. Each declares the phases that it
+contributes to (the others are planned without it) and its input: what of the target it looks at. Generators that look
+at accepted and rejected values only are run again only when these have changed, see `factors.accepted_values`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -11,197 +31,289 @@ from conformance.model import Phase, RequestCase, Validity
 from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.plan.adversarial import hostile
+from conformance.plan.adversarial import adversarial_requests
 from conformance.plan.case_group import ORDER, CaseGroup, Sent
 from conformance.plan.context import PlanContext
-from conformance.plan.follow_ups import foundations, lessons
-from conformance.plan.invalid_requests import invalids
+from conformance.plan.factors import accepted_values
+from conformance.plan.follow_ups import follow_ups, prerequisites
+from conformance.plan.invalid_requests import invalid_requests
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.profiles import RESERVE, plannable, share, smaller
 from conformance.plan.protocol import protocol
 from conformance.plan.relations import relations
-from conformance.plan.remembered import Remembered
 from conformance.plan.requirement_coverage import RequirementCoverage, must
-from conformance.plan.row_requests import grid
-from conformance.plan.sample_groups import arms, bursts, crowded, filters
-from conformance.plan.samples import samples
+from conformance.plan.row_requests import combination_rows
+from conformance.plan.sample_groups import burst_first, bursts, filtered_samples, sample_arms
+from conformance.plan.samples import drawn_requests
 from conformance.plan.set_cover import NOTHING, RemainingBudget, choose
-from conformance.plan.single_values import cleared, edges, first, named, singles, suspects, unlimited
+from conformance.plan.single_values import (
+    base_requests,
+    isolated_values,
+    members_of_rows,
+    range_ends,
+    single_values,
+    without_open_members,
+    without_token_limit,
+)
 
 Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]
-LESSONS: Final = 8  # requests that replies may ask for beyond what was assumed of them
+Generate = Callable[..., Iterator[CaseGroup]]
+FOLLOW_UPS: Final = 8  # requests that replies may lead to beyond those that the budget already counts
 LEFT_OUT: Final = "left out"
-ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
+ALONE: Final = "alone"
+EVERY_PHASE: Final = (*ORDER, ALONE)
+ACCEPTANCE_KINDS: Final = frozenset({"accept", "refuse", "observe", "overflow"})
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of the plan: the phase that is sent in it, and what its replies may lead to before the next state."""
+
+    phase: str
+    repeats_base: bool = False
+    isolates: bool = False
+    replaces_rows: bool = False
+    follow_ups: int = 0  # more requests than the budget has, because not all that is set aside will be needed
+
+
+STATES: Final = (
+    State("base", repeats_base=True),
+    State("values", isolates=True, follow_ups=FOLLOW_UPS),
+    State("rows", isolates=True, replaces_rows=True, follow_ups=FOLLOW_UPS),
+    State("learned", isolates=True),
+    State("hostile"),
+)
+
+
+class Input(Enum):
+    """What of the target a generator looks at, besides contract and options."""
+
+    VALUES = auto()  # which values it accepts, see `factors.accepted_values`
+    ROWS = auto()  # the same, and all replies once rows were sent
+    REPLIES = auto()  # anything that it replied
+
+    def key(self, context: PlanContext) -> Hashable:
+        """What the input is now; None where it may be another each time."""
+        if self is Input.REPLIES or (self is Input.ROWS and context.known.rows_sent):
+            return None
+        return accepted_values(context)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A generator of requests, the phases that it contributes to, and its input."""
+
+    generate: Generate
+    phases: tuple[str, ...]
+    input: Input = Input.VALUES
+    uses_drawn: bool = False
+
+
+def isolating_requests(context: PlanContext) -> Iterator[CaseGroup]:
+    """What isolates the values that refusals leave in doubt."""
+    yield from isolated_values(context)
+    yield from without_open_members(context)
+
+
+# Their order is the order of requests within a phase.
+PARTS: Final = (
+    Part(base_requests, ("base",)),
+    Part(protocol, ("learned",)),
+    Part(single_values, ("values", "rows", "learned")),
+    Part(members_of_rows, ("values",)),
+    Part(invalid_requests, ("values", "learned")),
+    Part(relations, ("base", "values", "rows")),
+    Part(prerequisites, ("values", "rows")),
+    Part(isolating_requests, (ALONE,), Input.REPLIES),
+    Part(range_ends, ("values", "rows"), Input.REPLIES),
+    Part(without_token_limit, ("rows",)),
+    Part(combination_rows, ("rows",), Input.ROWS, uses_drawn=True),
+    Part(drawn_requests, ("rows",), uses_drawn=True),
+    Part(filtered_samples, ("rows",)),
+    Part(sample_arms, ("rows",)),
+    Part(follow_ups, ("learned",), Input.REPLIES),
+    Part(bursts, ("values", "learned"), Input.REPLIES),
+    Part(adversarial_requests, ("hostile",)),
+)
+
+
+@dataclass
+class CaseGroups:
+    """The case groups of every part; what a part made is kept as long as its input is the same."""
+
+    drawn: Drawn = ()
+    _made: dict[Generate, tuple[Hashable, tuple[CaseGroup, ...]]] = field(default_factory=dict, repr=False)
+
+    def of(self, context: PlanContext, phases: Collection[str] = EVERY_PHASE) -> Iterator[CaseGroup]:
+        """The case groups of the parts that contribute to one of these phases."""
+        for part in PARTS:
+            if not set(phases).isdisjoint(part.phases):
+                yield from self._of(part, context)
+
+    def _of(self, part: Part, context: PlanContext) -> tuple[CaseGroup, ...]:
+        key = part.input.key(context)
+        before, made = self._made.get(part.generate, (None, ()))
+        if key is None or key != before:
+            made = tuple(part.generate(context, self.drawn) if part.uses_drawn else part.generate(context))
+            self._made[part.generate] = key, made
+        return made
 
 
 @dataclass
 class Planner:
-    """The state of one plan: what was sent, what that serves, what is left of the budget, what was learned."""
+    """One plan in progress: what was sent, what that shows, what is left of the budget, what was learned."""
 
     context: PlanContext
     drawn: Drawn
     budget: Budget | None = None
     select: Collection[str] = ()
     known: LearnedTarget = field(default_factory=LearnedTarget)
+    serving: RequirementCoverage | None = None  # shared by several plans of one contract
     sent: Sent = field(default_factory=Sent)
     cases: list[RequestCase] = field(default_factory=list)
-    doubted: list[RequestCase] = field(default_factory=list)
+    isolating: list[RequestCase] = field(default_factory=list)
     shown: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
-    serving: RequirementCoverage | None = None  # of the same contract, where other plans have asked it much already
-    remembered: Remembered = field(default_factory=Remembered)  # of the same scene and drawn bodies
-
-    def phases(self) -> Phases:
-        """Wave after wave. Before each, everything that is still to come is planned anew with what is known by then."""
-        profile = PROFILES["full" if self.context.full else "gate"]
-        ceiling = smaller(profile, self.budget) if self.budget else profile
-        for place, name in enumerate(ORDER):
-            remaining = self._purse(ceiling)
-            remaining.requests += LESSONS if self.context.full and name in {"values", "rows"} else 0
-            chosen = self._choose(self._ahead(ORDER[place:]), remaining)
-            refused = len(self.known.refused) + len(self.known.apart)
-            yield from self._send(name, [one for one in chosen if one.phase == name])
-            if name == "base" and self._base_is_refused():
-                self.known.no_cold = True
-                yield from self._send("base", self._choose(self._ahead(("base",)), self._purse(ceiling)))
-            if name in {"values", "rows", "learned"}:
-                self.known.swept = name != "values"
-                yield from self._isolate(ceiling, ORDER[place + 1 :])
-            if name == "rows" and len(self.known.refused) + len(self.known.apart) > refused:
-                # rows that were refused for a value that is known by now are replaced by rows without it
-                again = [replace(one, rank=3) for one in self._ahead(("rows",)) if not one.rank]
-                chosen = self._choose([*again, *self._ahead(ORDER[place + 1 :])], self._purse(ceiling))
-                yield from self._send("rows", [one for one in chosen if one.phase == "rows"])
-        if ceiling != profile:
-            # what the profile has and the lower ceiling has not: planned, and sent as far as anything is left
-            gone = {case.content for case in self.cases}
-            chosen = self._choose(list(self._bundles()), self._purse(profile))
-            yield from self._send(LEFT_OUT, [one for one in chosen if any(c.content not in gone for c in one.cases)])
-
-    @property
-    def now(self) -> PlanContext:
-        """The scene as it is known by now."""
-        return replace(self.context, known=self.known)
-
-    def _send(self, name: str, chosen: list[CaseGroup], *, doubted: bool = False) -> Phases:
-        cases, burst = crowded(self.sent.assemble(chosen))
-        if cases:
-            exchanges = yield Phase(name, cases, serial=name == "hostile", burst=burst)
-            self.cases += cases
-            self.doubted += cases if doubted else ()
-            self.done.update(slot for bundle in chosen for slot in bundle.own)
-            refused = {x.case.id for x in exchanges if not x.successful}
-            for case in cases:
-                # a valid request that was refused shows no more than what it was to find out by itself
-                found = alone_in(case) if case.id in refused and _expected(case) else self._serving.of(case)
-                self.shown.update(found)
-            self.known.learn(exchanges)
-
-    def _isolate(self, ceiling: Budget, later: Sequence[str]) -> Phases:
-        """What was refused in company is sent in smaller company, until the guilty are known.
-
-        Most of what is set aside pays for that, then whatever is not needed for a MUST that is to come.
-        """
-        while not self.done.issuperset(slot for one in doubts(self.now) for slot in one.own):
-            chosen = self._choose(self._ahead(("alone", *later)), self._purse(ceiling, doubting=True))
-            before = len(self.cases)
-            yield from self._send("alone", [one for one in chosen if one.phase == "alone"], doubted=True)
-            if len(self.cases) == before:
-                return
-
-    def _ahead(self, names: Collection[str]) -> list[CaseGroup]:
-        """The bundles of these waves that have not been sent."""
-        return [one for one in self._bundles(names) if one.phase in names and not self.done.issuperset(one.own)]
-
-    def _purse(self, ceiling: Budget, *, doubting: bool = False) -> RemainingBudget:
-        """What is left to plan with. Most of what is set aside pays for finding out what was refused."""
-        aside = share(ceiling, RESERVE * 2 / 3)
-        spent, apart = (self._spent(cases) for cases in (self.cases, self.doubted))
-        free = RemainingBudget(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
-        if not doubting:
-            free = RemainingBudget(
-                aside,
-                min(free.requests, apart.requests),
-                min(free.prompt, apart.prompt),
-                min(free.completion, apart.completion),
-            )
-        whole = share(ceiling, RESERVE * 8 / 9)  # a MUST that nobody asked for is worse than one that is in doubt
-        left = [
-            whole.requests and whole.requests - free.requests,
-            whole.completion_tokens and whole.completion_tokens - free.completion,
-            whole.prompt_tokens and whole.prompt_tokens - free.prompt,
-        ]
-        return RemainingBudget(
-            plannable(ceiling),
-            spent.requests - free.requests,
-            spent.prompt - free.prompt,
-            spent.completion - free.completion,
-            Budget(*left) if self.doubted else NOTHING,
-        )
-
-    def _spent(self, cases: Sequence[RequestCase]) -> RemainingBudget:
-        costs = [self._serving.cost(case) for case in cases]
-        return RemainingBudget(
-            Budget(), len(costs), sum(one.prompt for one in costs), sum(one.completion for one in costs)
-        )
-
-    def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
-        def made() -> list[CaseGroup]:
-            return choose(ahead, remaining, self._serving, self.shown, self._wanted, self.context.defaults)
-
-        return self.remembered.choice(made, ahead, remaining, self.shown)
-
-    def _bundles(self, names: Collection[str] = ORDER) -> Iterator[CaseGroup]:
-        for bundle in bundles(self.now, self.drawn, names, self.remembered):
-            if not self.select or not bundle.rank or self._serving.by(bundle) & self._wanted:
-                yield bundle
 
     def __post_init__(self) -> None:
+        self._case_groups = CaseGroups(self.drawn)
         self._serving = self.serving or RequirementCoverage(self.context.contract, self.context.checks)
         self._wanted = must(self.context.contract)
         if self.select:
             rows = self.context.rows
             self._wanted = frozenset(row for row in rows if any(fnmatchcase(row, glob) for glob in self.select))
 
+    def phases(self) -> Phases:
+        """Phase after phase; send in what came back for each."""
+        profile = PROFILES["full" if self.context.full else "gate"]
+        ceiling = smaller(profile, self.budget) if self.budget else profile
+        for index, state in enumerate(STATES):
+            later = ORDER[index + 1 :]
+            remaining = self._remaining(ceiling)
+            remaining.requests += state.follow_ups if self.context.full else 0
+            rejected = self.known.rejections
+            yield from self._send(state.phase, self._choose(self._ahead(ORDER[index:]), remaining))
+            if state.repeats_base and self._base_is_refused():
+                self.known.rejects_temperature_zero = True
+                yield from self._send(state.phase, self._choose(self._ahead((state.phase,)), self._remaining(ceiling)))
+            if state.isolates:
+                self.known.rows_sent = state.phase != "values"
+                yield from self._isolate(ceiling, later)
+            if state.replaces_rows and self.known.rejections > rejected:
+                rows = [replace(row, rank=3) for row in self._ahead((state.phase,)) if not row.rank]
+                chosen = self._choose([*rows, *self._ahead(later)], self._remaining(ceiling))
+                yield from self._send(state.phase, chosen)
+        if ceiling != profile:
+            yield from self._send_left_out(profile)
+
+    @property
+    def now(self) -> PlanContext:
+        """The context with what is known by now."""
+        return replace(self.context, known=self.known)
+
+    def _send(self, phase: str, chosen: Sequence[CaseGroup]) -> Phases:
+        """Send those of the chosen case groups that belong to this phase, and learn from what comes back."""
+        yield from self._send_all(phase, [case_group for case_group in chosen if case_group.phase == phase])
+
+    def _send_left_out(self, profile: Budget) -> Phases:
+        """What the profile has and a lower ceiling has not: planned, and sent as far as anything is left."""
+        sent = {case.content for case in self.cases}
+        chosen = self._choose(list(self._planned(EVERY_PHASE)), self._remaining(profile))
+        new = [case_group for case_group in chosen if any(case.content not in sent for case in case_group.cases)]
+        yield from self._send_all(LEFT_OUT, new)
+
+    def _send_all(self, phase: str, chosen: list[CaseGroup]) -> Phases:
+        cases, burst = burst_first(self.sent.assemble(chosen))
+        if not cases:
+            return
+        exchanges = yield Phase(phase, cases, serial=phase == "hostile", burst=burst)
+        self.cases += cases
+        self.isolating += cases if phase == ALONE else ()
+        self.done.update(slot for case_group in chosen for slot in case_group.own)
+        refused = {exchange.case.id for exchange in exchanges if not exchange.successful}
+        for case in cases:
+            # a refused case that was not invalid shows whether its own value is accepted, and nothing else
+            in_vain = case.id in refused and case.validity is not Validity.INVALID
+            self.shown.update(tried_alone(case) if in_vain else self._serving.of(case))
+        self.known.learn(exchanges)
+
+    def _isolate(self, ceiling: Budget, later: Sequence[str]) -> Phases:
+        """Bisect rejected combinations until each rejected value is known, or the budget does not allow more.
+
+        Most of the reserve may be spent on it, then whatever is not needed for a MUST that is still to come.
+        """
+        while not self.done.issuperset(slot for case_group in isolating_requests(self.now) for slot in case_group.own):
+            chosen = self._choose(self._ahead((ALONE, *later)), self._remaining(ceiling, isolating=True))
+            before = len(self.cases)
+            yield from self._send(ALONE, chosen)
+            if len(self.cases) == before:
+                return
+
+    def _ahead(self, phases: Collection[str]) -> list[CaseGroup]:
+        """The case groups of these phases that have not been sent."""
+        return [
+            case_group
+            for case_group in self._planned(phases)
+            if case_group.phase in phases and not self.done.issuperset(case_group.own)
+        ]
+
+    def _remaining(self, ceiling: Budget, *, isolating: bool = False) -> RemainingBudget:
+        """The budget that is left to plan with: the ceiling less the reserve and what was spent.
+
+        Two thirds of the reserve are for isolating rejected values: spending them does not count, and other requests
+        cannot have what is left of them. What isolation leaves of 8/9 of the reserve may be released for a MUST that
+        has no room otherwise: one that nobody tried is worse than one that was not confirmed.
+        """
+        aside = share(ceiling, RESERVE * 2 / 3)
+        spent, isolated = (self._spent(cases) for cases in (self.cases, self.isolating))
+        free = RemainingBudget(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
+        if not isolating:
+            free = RemainingBudget(
+                aside,
+                min(free.requests, isolated.requests),
+                min(free.prompt, isolated.prompt),
+                min(free.completion, isolated.completion),
+            )
+        most = share(ceiling, RESERVE * 8 / 9)
+        releasable = Budget(
+            requests=most.requests and most.requests - free.requests,
+            completion_tokens=most.completion_tokens and most.completion_tokens - free.completion,
+            prompt_tokens=most.prompt_tokens and most.prompt_tokens - free.prompt,
+        )
+        return RemainingBudget(
+            plannable(ceiling),
+            spent.requests - free.requests,
+            spent.prompt - free.prompt,
+            spent.completion - free.completion,
+            releasable if self.isolating else NOTHING,
+        )
+
+    def _spent(self, cases: Sequence[RequestCase]) -> RemainingBudget:
+        costs = [self._serving.cost(case) for case in cases]
+        return RemainingBudget(
+            Budget(), len(costs), sum(cost.prompt for cost in costs), sum(cost.completion for cost in costs)
+        )
+
+    def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
+        return choose(ahead, remaining, self._serving, self.shown, self._wanted)
+
+    def _planned(self, phases: Collection[str]) -> Iterator[CaseGroup]:
+        """The case groups of these phases; with `select`, those that show something selected."""
+        for case_group in self._case_groups.of(self.now, phases):
+            if not self.select or not case_group.rank or self._serving.by(case_group) & self._wanted:
+                yield case_group
+
     def _base_is_refused(self) -> bool:
-        """Whether the base is turned down, which may be for its temperature."""
-        found = self.known.replies.get(dumps(self.context.base).encode())
-        return found is not None and found.refused
+        """Whether the base request is refused, which may be for its temperature."""
+        exchange = self.known.replies.get(dumps(self.context.base).encode())
+        return exchange is not None and exchange.refused
 
 
-def _expected(case: RequestCase) -> bool:
-    """Whether a success was to be expected."""
-    return case.validity is not Validity.INVALID
-
-
-def alone_in(case: RequestCase) -> set[str]:
+def tried_alone(case: RequestCase) -> set[str]:
     """The requirements on accepting or refusing something that a case tries by itself."""
-    return {one.key.partition(" ")[0] for one in case.groups if one.role == "probe" and one.kind in ALONE}
+    probed = [part for part in case.groups if part.role == "probe" and part.kind in ACCEPTANCE_KINDS]
+    return {part.key.partition(" ")[0] for part in probed}
 
 
-def doubts(context: PlanContext) -> Iterator[CaseGroup]:
-    """What refusals make it worth to send."""
-    yield from suspects(context)
-    yield from cleared(context)
-
-
-PARTS: Final = (
-    first, protocol, singles, named, invalids, relations, foundations, doubts, edges, unlimited, grid, samples, filters,
-    arms, lessons, bursts, hostile,
-)  # fmt: skip
-DRAWING: Final = {grid, samples}  # what is made from drawn values
-ONLY: Final = {grid: "rows"}  # what takes long is not planned for waves that it has no part in
-
-
-def bundles(
-    context: PlanContext, drawn: Drawn = (), names: Collection[str] = ORDER, remembered: Remembered | None = None
-) -> Iterator[CaseGroup]:
-    """Every bundle of a plan, as far as it is known by now what the target accepts; those of some waves at least."""
-    remembered = remembered or Remembered()
-    for part in PARTS:
-        if part not in ONLY or ONLY[part] in names:
-            yield from remembered.of(part, context, *([drawn] if part in DRAWING else []))
-
-
-__all__ = ["LEFT_OUT", "Drawn", "Phases", "Planner", "bundles"]
+__all__ = ["LEFT_OUT", "PARTS", "CaseGroups", "Drawn", "Phases", "Planner"]

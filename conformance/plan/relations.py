@@ -14,24 +14,24 @@ from conformance.model import Validity
 from conformance.model.json_text import dumps
 from conformance.model.parameter_traits import Role
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import LONG, MANY, PAIR, PROMPT, PlanContext, part
+from conformance.plan.context import PAIR, PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
 from conformance.plan.factors import (
     ABSENT,
     IDS,
-    NEVER,
     OTHER_IDS,
     STREAM,
     TEXTS,
     UNICODE,
+    UNLIKELY_STOP,
     USAGE,
+    exceeds_default_limit,
     fitting,
+    observation_channel,
     rich,
-    runs_on,
     shown,
     streaming,
-    way,
 )
-from conformance.plan.parameter_values import specimens
+from conformance.plan.parameter_values import sample_levels
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000
@@ -95,7 +95,7 @@ def _twin(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     settings = [(name, setting)]
     if not context.full and name == "plain":
         # one twin with all that has to arrive in the right place, and characters of several bytes; one with less
-        whole = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": LONG}
+        whole = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": TOKENS_LONG}
         settings += [("unicode", fitting(context, whole))]
         settings += [("logprobs", {"logprobs": shown(context, "logprobs")})] if context.has("logprobs") else []
     for key, patch in settings:
@@ -177,7 +177,9 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     if context.has("max_tokens") and context.contract.parameters["max_tokens"].nullable and _short_default(context):
         absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
         for bundle in (
-            () if runs_on(context) else _two(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
+            ()
+            if exceeds_default_limit(context)
+            else _two(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
         ):
             yield replace(bundle, phase="rows")  # when it is known what no limit costs
     nullable = [one for one, told in context.contract.parameters.items() if told.nullable and context.has(one)]
@@ -186,7 +188,11 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
             # what a penalty does shows where words come again
-            more = {"max_tokens": MANY} if context.traits(key).acts_on_repetition and context.has("max_tokens") else {}
+            more = (
+                {"max_tokens": TOKENS_MANY}
+                if context.traits(key).acts_on_repetition and context.has("max_tokens")
+                else {}
+            )
             absent, null = {**setting, **more}, {**setting, **more, **patch}
             yield from _two(context, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
@@ -212,7 +218,7 @@ def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     prompts: tuple[Any, ...] = (PROMPT, UNICODE)
     if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
         prompts = tuple(setting["prompt"])
-    whole = {**setting, "prompt": list(prompts), **_way(context, "prompt", setting)}
+    whole = {**setting, "prompt": list(prompts), **_channel(context, "prompt", setting)}
     patches = [whole, *({**setting, "prompt": prompt} for prompt in prompts)]
     roles = ("batch", *(f"single-{place}" for place in range(len(prompts))))
     if all(_fine(context, patch) for patch in patches):
@@ -228,7 +234,7 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     known = ((name, context.traits(name).inert) for name in context.contract.parameters)
     given = [(name, value) for name, value in known if value is not None]
     inert = {
-        **context.fitting("stop", [NEVER], NEVER),
+        **context.fitting("stop", [UNLIKELY_STOP], UNLIKELY_STOP),
         **dict(sorted(given, key=lambda item: isinstance(item[1], int))),  # text first, then numbers
     }
     if context.contract.unknown_fields is Validity.VALID:
@@ -236,11 +242,11 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     for key, value in inert.items():
         if (context.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
             ground = (
-                {**rich(context), "max_tokens": LONG, **setting}
+                {**rich(context), "max_tokens": TOKENS_LONG, **setting}
                 if key == "stop" and context.has("max_tokens")
                 else setting
             )
-            patch = {**ground, key: value, **_way(context, key, setting)}
+            patch = {**ground, key: value, **_channel(context, key, setting)}
             rank = 3 if key == "stop" else 4
             yield from _two(context, "never", f"{key} {name}", ("without", "with"), ground, patch, rank=rank)
 
@@ -259,40 +265,40 @@ def _many(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
 def _prefix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("max_tokens"):
         more = {**rich(context), **setting}
-        short = {**more, "max_tokens": 3, **_way(context, "max_tokens", setting)}
-        yield from _two(context, "prefix", name, ("short", "long"), short, {**more, "max_tokens": LONG})
+        short = {**more, "max_tokens": 3, **_channel(context, "max_tokens", setting)}
+        yield from _two(context, "prefix", name, ("short", "long"), short, {**more, "max_tokens": TOKENS_LONG})
 
 
 def _echo(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("echo"):
         without = {**setting, "echo": ABSENT}
-        echoed = {**setting, "echo": True, **_way(context, "echo", setting)}
+        echoed = {**setting, "echo": True, **_channel(context, "echo", setting)}
         yield from _two(context, "echo", name, ("without", "with"), without, echoed)
 
 
 def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     # in long texts at a high temperature chance would have its way
     hot = context.number("temperature", 2, 1.9, 1.5, 1) if context.has("temperature") else None
-    ground = {**rich(context), **setting, **({"max_tokens": LONG} if context.has("max_tokens") else {})}
+    ground = {**rich(context), **setting, **({"max_tokens": TOKENS_LONG} if context.has("max_tokens") else {})}
     for parameter in context.contract.parameters:
         values = context.traits(parameter).narrowing
         # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
         found = context.number(parameter, *values) if values and context.has(parameter) and hot is not None else None
         if found is not None and found in values:
-            narrow = {**ground, "temperature": hot, parameter: found, **_way(context, parameter, setting)}
+            narrow = {**ground, "temperature": hot, parameter: found, **_channel(context, parameter, setting)}
             yield from _two(context, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
 
 
 def _suffix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("suffix"):
-        request = {**setting, "suffix": " and so on.", **_way(context, "suffix", setting)}
+        request = {**setting, "suffix": " and so on.", **_channel(context, "suffix", setting)}
         yield from _two(context, "suffix", name, ("without", "with"), setting, request)
 
 
 def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logit_bias"):
         more = {} if context.full else fitting(context, {"n": 2})
-        forced = {**setting, "logit_bias": {"100": 100}, **more, **_way(context, "logit_bias", setting)}
+        forced = {**setting, "logit_bias": {"100": 100}, **more, **_channel(context, "logit_bias", setting)}
         yield from _two(context, "force", f"100 {name}", ("without", "with"), setting, forced, rank=2)
 
 
@@ -310,15 +316,17 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     if not context.has("response_format"):
         return
     place = 0
-    limit = {"max_tokens": MANY} if context.has("max_tokens") else {}
-    found = specimens(context.contract, "response_format")
+    limit = {"max_tokens": TOKENS_MANY} if context.has("max_tokens") else {}
+    found = sample_levels(context.contract, "response_format")
     for one in found if context.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
         patch = {**setting, **one.patch, **limit}
         if wanted not in {"json_object", "json_schema"} or not _fine(context, patch):
             continue
         streamed = (
-            streaming(context) if context.full and context.has("stream") else _way(context, "response_format", setting)
+            streaming(context)
+            if context.full and context.has("stream")
+            else _channel(context, "response_format", setting)
         )
         several = {**fitting(context, {"n": 2}), **streamed}  # the second choice keeps to the format, too
         for more in ({}, several) if context.full else ({} if place % 2 else several,):
@@ -330,14 +338,14 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
         place += 1
 
 
-def _way(context: PlanContext, name: str, setting: Patch) -> Patch:
-    return {} if "stream" in setting else way(context, name)
+def _channel(context: PlanContext, name: str, setting: Patch) -> Patch:
+    return {} if "stream" in setting else observation_channel(context, name)
 
 
 def _tier(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     reported = context.contract.by_role(Role.REPORTED)
     if context.has(reported) and name == "plain":
-        for one in specimens(context.contract, reported):
+        for one in sample_levels(context.contract, reported):
             if _fine(context, one.patch):
                 probe = context.case("relation", context.body(one.patch), part("tier", one.label, "probe"))
                 yield CaseGroup("values", 3, (probe,))
@@ -387,7 +395,7 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     ),
     # rewarded repetition changes any text, so that penalties which get lost on one way show
     "rewarded": (
-        {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * LONG},
+        {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * TOKENS_LONG},
         frozenset({"twin", "batch", "many", "echo"}),
     ),
     "ids": (

@@ -1,4 +1,4 @@
-"""Rows of covering arrays as requests: every pair of values in `gate`, every triple in `full`."""
+"""Rows of covering arrays as requests: every pair of factor levels in `gate`, every triple in `full`."""
 
 from __future__ import annotations
 
@@ -7,90 +7,95 @@ from typing import Any, Final
 
 from conformance.model import RequestCase
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import LONG, PlanContext, part, rename
+from conformance.plan.case_group import CaseGroup, Rank
+from conformance.plan.context import TOKENS_LONG, PlanContext, part, rename
 from conformance.plan.covering_rows import Banned, Row, body_of, row_of, rows
 from conformance.plan.factors import ABSENT, Factor, factors
-from conformance.plan.single_values import accepts, singles
+from conformance.plan.single_values import accepts, single_values
 
 DRAWN: Final = "with drawn values"
 FORCED: Final = {"100": 100}
 
 
-def grid(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
-    """Requests in which every allowed pair or triple of values occurs, less those that earlier replies have shown.
+def combination_rows(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
+    """Requests in which every allowed pair or triple of factor levels occurs, less those in earlier replies.
 
-    Rows that no other request is compared with carry drawn values where a dimension leaves the value free.
+    Rows that are not compared with another request carry drawn values where any value of a kind does.
     """
     found = factors(context)
     if not context.full:
-        yield from _gate(context, found, rows(context, found, 2, _shown(context, found)))
+        yield from _gate(context, found, rows(context, found, 2, _answered_rows(context, found)))
         return
-    twins, single = _rows(context, found)
-    for place, (plain, streamed) in enumerate(twins):
-        pair = ((plain, "plain"), (streamed, "stream"))
-        cases = [case for row, role in pair for case in _row(context, found, row, (f"row {place}", role))]
-        yield CaseGroup("rows", 3, tuple(cases))
-        yield from _longer(context, found, plain, place)
+    paired, single = _rows(context, found)
+    for index, (plain, streamed) in enumerate(paired):
+        roles = ((plain, "plain"), (streamed, "stream"))
+        cases = [case for row, role in roles for case in _row(context, found, row, (f"row {index}", role))]
+        yield CaseGroup("rows", Rank.NORMAL, tuple(cases))
+        yield from _longer(context, found, plain, index)
     patches = [body for body in drawn if "model" not in body]
-    for place, row in enumerate(single):
-        cases = list(_row(context, found, row, patch=patches[place % len(patches)] if patches else {}))
-        yield CaseGroup("rows", 3, tuple(cases))
-        if "seed" in context.kinds and _draws(context, cases[0].body, seeded=True):
-            twice = [rename(cases[0], cases[0].id, [part("seed", f"row {place}", one)]) for one in ("first", "second")]
-            yield CaseGroup("rows", 6, tuple(twice), (0, 1))
+    for index, row in enumerate(single):
+        cases = list(_row(context, found, row, patch=patches[index % len(patches)] if patches else {}))
+        yield CaseGroup("rows", Rank.NORMAL, tuple(cases))
+        if "seed" in context.kinds and _is_sampled(context, cases[0].body, seeded=True):
+            copies = [
+                rename(cases[0], cases[0].id, [part("seed", f"row {index}", role)]) for role in ("first", "second")
+            ]
+            yield CaseGroup("rows", Rank.EXTRA, tuple(copies), (0, 1))
 
 
 def _rows(context: PlanContext, found: Sequence[Factor]) -> tuple[list[tuple[Row, Row]], list[Row]]:
-    """Twins, and the single rows that make all triples with them.
+    """Plain/streamed pairs of rows, and the single rows that complete all triples.
 
-    Pairs of everything but the channel go on both channels: each triple with the channel is met twice over, as twins.
-    What shows in text alone must meet where there is text: rows without any are rows of their own.
+    All pairs of levels of the other factors occur on both channels, which covers each triple with the channel twice.
+    Levels that show in text only must meet where text is generated, so rows that generate none come in addition.
     """
-    mute = _mute(found)
-    twins = list(_twins(context, found, mute))
-    begun = [row for pair in twins for row in pair]
-    begun += rows(context, found, 3, begun, mute)
-    begun += _silent(context, found, mute)
-    begun += rows(context, found, 3, begun) if mute else []
-    return twins, begun[2 * len(twins) :]
+    without_text = _levels_without_text(found)
+    paired = list(_paired_rows(context, found, without_text))
+    begun = [row for pair in paired for row in pair]
+    begun += rows(context, found, 3, begun, without_text)
+    begun += _rows_without_text(context, found, without_text)
+    begun += rows(context, found, 3, begun) if without_text else []
+    return paired, begun[2 * len(paired) :]
 
 
-def singly(context: PlanContext) -> list[dict[str, Any]]:
+def bodies_of_single_rows(context: PlanContext) -> list[dict[str, Any]]:
     """The bodies of the rows that may carry drawn values."""
     found = factors(context)
     return [body_of(context, found, row) for row in _rows(context, found)[1]]
 
 
-def dressed(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """A body with drawn values in place of its own where any of that shape do as well."""
-    worn = {name: value for name, value in patch.items() if name != "prompt" and body.get(name) is not None}
+def with_drawn_values(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """A body with drawn values in place of its own where any value of that shape does."""
+    drawn = {name: value for name, value in patch.items() if name != "prompt" and body.get(name) is not None}
     text, own = patch.get("prompt"), body.get("prompt")
     if isinstance(text, str) and isinstance(own, str):
         if own.isascii() and not text.isascii():
             text = own
-        worn["prompt"] = text if own.isascii() or not text.isascii() else f"{text} {own}"
+        drawn["prompt"] = text if own.isascii() or not text.isascii() else f"{text} {own}"
     elif isinstance(text, str) and isinstance(own, list) and isinstance(own[0], str):
-        worn["prompt"] = [text, *own[1:]]
-    return {**body, **worn}
+        drawn["prompt"] = [text, *own[1:]]
+    return {**body, **drawn}
 
 
 def _gate(context: PlanContext, found: Sequence[Factor], wanted: Sequence[Row]) -> Iterator[CaseGroup]:
-    """Rows of pairs. One that draws and one that draws from a seed go out twice: the copy shows what they are for."""
+    """Rows of pairs. One that samples and one that samples with a seed are sent twice, to compare their texts."""
     cases = [case for row in wanted for case in _row(context, found, row)]
-    yield from (CaseGroup("rows", 0, (case,)) for case in cases)
+    yield from (CaseGroup("rows", Rank.ALWAYS, (case,)) for case in cases)
     for kind, roles in (("seed", ("first", "second")), ("vary", ("draw", "draw"))):
-        able = [case for case in cases if kind in context.kinds and _draws(context, case.body, kind == "seed")]
+        able = [
+            case for case in cases if kind in context.kinds and _is_sampled(context, case.body, seeded=kind == "seed")
+        ]
         if able:
-            # of draws, log probabilities tell whether chance had room
-            case = next((one for one in able if one.body.get("logprobs")), able[0])
+            # log probabilities show whether the model had a choice
+            case = next((case for case in able if case.body.get("logprobs")), able[0])
             if kind == "vary" and context.has("logprobs") and not case.body.get("logprobs"):
                 case = context.case("row", {**case.body, "logprobs": 1})
-            yield CaseGroup("rows", 2, tuple(rename(case, case.id, [part(kind, "row", one)]) for one in roles), (0, 1))
+            copies = tuple(rename(case, case.id, [part(kind, "row", role)]) for role in roles)
+            yield CaseGroup("rows", Rank.RELEVANT, copies, (0, 1))
 
 
-def _draws(context: PlanContext, body: Mapping[str, Any], seeded: bool) -> bool:
-    """Whether the texts of a request are drawn at random, from a seed or from none, and long enough to tell apart."""
+def _is_sampled(context: PlanContext, body: Mapping[str, Any], *, seeded: bool) -> bool:
+    """Whether the texts of a request are sampled freely, with a seed or without one, and long enough to differ."""
     request = context.request(body)
     free = (
         request.number("temperature", 1) >= 1 and request.number("top_p", 1) == 1 and request.integer("top_k", 99) != 1
@@ -103,16 +108,17 @@ def _row(
     context: PlanContext,
     found: Sequence[Factor],
     row: Row,
-    twin: tuple[str, str] | None = None,
+    pair: tuple[str, str] | None = None,
     patch: Mapping[str, Any] | None = None,
 ) -> Iterator[RequestCase]:
-    groups = [part("twin", *twin)] if twin else []
+    """The request of a row; `pair` is its key and role in a plain/streamed pair, `patch` has drawn values."""
+    groups = [part("twin", *pair)] if pair else []
     if not context.full:
-        # accepted, a row speaks for each of its values; refused, for none
-        levels = [one.levels[level] for one, level in zip(found, row, strict=True) if level]
-        groups += [membership for one in levels for membership in accepts(context, one, "joint")]
+        # a joint case: accepted, a row proves each of its values; rejected, none
+        levels = [factor.levels[level] for factor, level in zip(found, row, strict=True) if level]
+        groups += [membership for level in levels for membership in accepts(context, level, "joint")]
     plain = body_of(context, found, row)
-    body = dressed(plain, patch or {})
+    body = with_drawn_values(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
     keeps_format = not any(context.traits(name).breaks_format for name in body)
@@ -122,72 +128,78 @@ def _row(
 
 
 def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
-    """Whether a forced token has room to repeat itself, and nothing else shapes the text."""
+    """Whether a forced token has room to repeat itself, and nothing else ends the text or gives it a format."""
     several = (context.request(body).max_tokens or 0) > 2
     free = not any(context.traits(name).ends_forced_text for name in body)
     return body.get("logit_bias") == FORCED and several and free
 
 
-def _shown(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
-    """Rows that were answered; before any were sent, those that wave 0 surely holds, so that a plan stays the same."""
-    if context.known.swept:
-        bodies = [x.case.body for x in context.known.replies.values() if x.successful]
+def _answered_rows(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
+    """The rows that replies have shown; before rows are sent, those of requests that any budget has room for.
+
+    Not those that were answered by then, so that the plan does not depend on which requests a budget left out.
+    """
+    if context.known.rows_sent:
+        bodies = [exchange.case.body for exchange in context.known.replies.values() if exchange.successful]
     else:
-        bodies = [case.body for bundle in singles(context) for case in bundle.cases if bundle.rank <= 1]
+        essential = [case_group for case_group in single_values(context) if case_group.rank <= Rank.ESSENTIAL]
+        bodies = [case.body for case_group in essential for case in case_group.cases]
     held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
 
-def _longer(context: PlanContext, found: Sequence[Factor], row: Row, place: int) -> Iterator[CaseGroup]:
-    """A row and the same with a higher limit: what comes first must be the same, and end as a text that was cut."""
+def _longer(context: PlanContext, found: Sequence[Factor], row: Row, index: int) -> Iterator[CaseGroup]:
+    """A row and the same with a higher limit: the shorter text must begin the longer one, and end at its limit."""
     body = body_of(context, found, row)
     limit = context.request(body).max_tokens
-    if "prefix" in context.kinds and limit is not None and 0 < limit < 2 * LONG:
-        both = (("short", body), ("long", {**body, "max_tokens": 2 * LONG}))
-        cases = [context.case("row", one, part("prefix", f"row {place}", role)) for role, one in both]
-        yield CaseGroup("rows", 6, tuple(cases))
+    if "prefix" in context.kinds and limit is not None and 0 < limit < 2 * TOKENS_LONG:
+        bodies = (("short", body), ("long", {**body, "max_tokens": 2 * TOKENS_LONG}))
+        cases = [context.case("row", members, part("prefix", f"row {index}", role)) for role, members in bodies]
+        yield CaseGroup("rows", Rank.EXTRA, tuple(cases))
 
 
-def _mute(found: Sequence[Factor]) -> list[Banned]:
-    """The levels at which nothing is generated."""
+def _levels_without_text(found: Sequence[Factor]) -> list[Banned]:
+    """The levels at which nothing is generated, as combinations of one."""
     return [
-        ((place, level),)
-        for place, one in enumerate(found)
-        for level, told in enumerate(one.levels)
-        if one.name == "max_tokens" and told.value == 0 and told.value is not ABSENT
+        ((index, number),)
+        for index, factor in enumerate(found)
+        for number, level in enumerate(factor.levels)
+        if factor.name == "max_tokens" and level.value == 0 and level.value is not ABSENT
     ]
 
 
-def _silent(context: PlanContext, found: Sequence[Factor], mute: Sequence[Banned]) -> Iterator[Row]:
+def _rows_without_text(context: PlanContext, found: Sequence[Factor], without_text: Sequence[Banned]) -> Iterator[Row]:
     """Rows of all pairs with nothing generated."""
-    for ((fixed, level),) in mute:
-        free = [place for place in range(len(found)) if place != fixed]
-        for short in rows(context, [found[place] for place in free], 2):
+    for ((fixed, level),) in without_text:
+        free = [index for index in range(len(found)) if index != fixed]
+        for short in rows(context, [found[index] for index in free], 2):
             row = (*short[:fixed], level, *short[fixed:])
             if not context.barred(body_of(context, found, row)):
                 yield row
 
 
-def _twins(context: PlanContext, found: Sequence[Factor], mute: Sequence[Banned]) -> Iterator[tuple[Row, Row]]:
-    """Rows of all pairs at the base's temperature, each plain and with a stream that reports usage."""
-    names = [one.name for one in found]
+def _paired_rows(
+    context: PlanContext, found: Sequence[Factor], without_text: Sequence[Banned]
+) -> Iterator[tuple[Row, Row]]:
+    """Rows of all pairs at the base's temperature, each plain and streamed; two of three streams report usage."""
+    names = [factor.name for factor in found]
     if "channel" not in names or not context.greedy:
         return
     channel, fixed = names.index("channel"), {names.index(name) for name in ("channel", "temperature") if name in names}
-    labels = [one.label for one in found[channel].levels]
+    labels = [level.label for level in found[channel].levels]
     streams = [labels.index(label) for label in ("stream", "stream-with-usage") if label in labels]
     if not streams:
         return
-    free = [place for place in range(len(found)) if place not in fixed]
-    silent = [((free.index(place), level),) for ((place, level),) in mute]
-    for number, short in enumerate(rows(context, [found[place] for place in free], 2, (), silent)):
-        whole = [0] * len(found)
-        for place, level in zip(free, short, strict=True):
-            whole[place] = level
-        streamed = list(whole)
+    free = [index for index in range(len(found)) if index not in fixed]
+    banned = [((free.index(index), level),) for ((index, level),) in without_text]
+    for number, short in enumerate(rows(context, [found[index] for index in free], 2, (), banned)):
+        plain = [0] * len(found)
+        for index, level in zip(free, short, strict=True):
+            plain[index] = level
+        streamed = list(plain)
         streamed[channel] = streams[-1] if number % 3 else streams[0]
-        if not any(context.barred(body_of(context, found, tuple(row))) for row in (whole, streamed)):
-            yield tuple(whole), tuple(streamed)
+        if not any(context.barred(body_of(context, found, tuple(row))) for row in (plain, streamed)):
+            yield tuple(plain), tuple(streamed)
 
 
-__all__ = ["DRAWN", "dressed", "grid", "singly"]
+__all__ = ["DRAWN", "bodies_of_single_rows", "combination_rows", "with_drawn_values"]

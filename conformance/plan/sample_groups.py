@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from conformance.model import ENOUGH_REPLIES, RequestCase, Validity
 from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import LONG, MANY, PROMPT, PlanContext, part
-from conformance.plan.factors import SECOND, UNICODE, most_logprobs
+from conformance.plan.context import PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
+from conformance.plan.factors import SECOND_PROMPT, UNICODE, most_alternatives
 
 # Prompts that lead to different answers, and whose answers share few words.
 PROMPTS: Final = (
-    PROMPT, SECOND, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
+    PROMPT, SECOND_PROMPT, "January, February, March,", "A, B, C, D,", "Paris is a city, and", "do re mi fa",
     "Monday, Tuesday,", "The cat sat on the",
 )  # fmt: skip
 REPLIES: Final = 24
@@ -34,18 +34,18 @@ def bursts(context: PlanContext) -> Iterator[CaseGroup]:
         yield crowd
 
 
-def crowded(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], int]:
+def burst_first(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], int]:
     """The cases of a wave with those of its burst in front, and how many these are."""
     at_once = [case for case in cases if any(one.kind == "burst" and one.role[:5] == "burst" for one in case.groups)]
     return (*at_once, *(case for case in cases if case not in at_once)), len(at_once)
 
 
 def _way(context: PlanContext, place: int) -> dict[str, Any]:
-    streams = context.full and place % 2 and context.has("stream") and not context.known.spoils({"stream": True})
+    streams = context.full and place % 2 and context.has("stream") and not context.known.rejects({"stream": True})
     return {"stream": True} if streams else {}
 
 
-def arms(context: PlanContext) -> Iterator[CaseGroup]:
+def sample_arms(context: PlanContext) -> Iterator[CaseGroup]:
     """Many replies at each end of a sampling parameter, where some requirement looks at its effect."""
     for row in context.rows_on("arms") if context.full else ():
         name = str(row.params.get("parameter"))
@@ -53,7 +53,7 @@ def arms(context: PlanContext) -> Iterator[CaseGroup]:
             yield from _both_arms(context, name)
 
 
-def filters(context: PlanContext) -> Iterator[CaseGroup]:
+def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
     """One long reply for each sampling filter, with the alternatives that it should have ruled out."""
     for row in context.contract.requirements:
         name = str(row.params.get("parameter"))
@@ -63,8 +63,8 @@ def filters(context: PlanContext) -> Iterator[CaseGroup]:
         told: dict[str, Any] = {
             name: value,
             "temperature": 1,
-            "max_tokens": 2 * LONG,
-            "logprobs": most_logprobs(context),
+            "max_tokens": 2 * TOKENS_LONG,
+            "logprobs": most_alternatives(context),
         }
         body = context.body(told, {"n": 2} if context.has("n") else {})
         if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
@@ -77,9 +77,9 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
         return
     if context.traits(name).acts_on_repetition:
         # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
-        yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * LONG}, REPLIES)
+        yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * TOKENS_LONG}, REPLIES)
         if context.greedy:
-            yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": MANY}, ENOUGH_REPLIES)
+            yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": TOKENS_MANY}, ENOUGH_REPLIES)
     else:
         few = {"temperature": context.number("temperature", 1.5, 1), "max_tokens": FEW}
         yield from _arms(context, name, ends, name, few, REPLIES)
@@ -89,12 +89,12 @@ def _arms(
     context: PlanContext, key: str, ends: tuple[float, float], name: str, ground: Mapping[str, Any], replies: int
 ) -> Iterator[CaseGroup]:
     """So many replies at each end, several of them in one request where the contract has `n`."""
-    many = -(-replies // 2) if context.has("n") and context.standing({"n": replies}) is Validity.VALID else 1
+    many = -(-replies // 2) if context.has("n") and context.validity_alone({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
         told = {**ground, name: value, **({"n": many} if many > 1 else {})}
         # the alternatives tell what a penalty had to overcome
-        body = context.body(told, {"logprobs": most_logprobs(context)} if context.has("logprobs") else {})
+        body = context.body(told, {"logprobs": most_alternatives(context)} if context.has("logprobs") else {})
         if context.barred(body) or context.validity_of(body) is Validity.INVALID:
             return
         for number in range(-(-replies // many)):
@@ -110,4 +110,4 @@ def _ends(context: PlanContext, name: str) -> tuple[float, float] | None:
     return None if found[0] is None or found[1] is None else (found[0], found[1])
 
 
-__all__ = ["PROMPTS", "arms", "bursts", "crowded", "filters"]
+__all__ = ["PROMPTS", "burst_first", "bursts", "filtered_samples", "sample_arms"]

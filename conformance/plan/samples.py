@@ -27,7 +27,7 @@ from conformance.model.json_text import MISSING, dumps
 from conformance.plan.case_group import CaseGroup
 from conformance.plan.context import PlanContext
 from conformance.plan.factors import Factor, factors
-from conformance.plan.row_requests import dressed, singly
+from conformance.plan.row_requests import bodies_of_single_rows, with_drawn_values
 
 Body = dict[str, Any]
 LEAST: Final = 10  # times that each documented parameter occurs in the bodies of `full`
@@ -35,7 +35,7 @@ BODIES: Final = 100  # that `full` holds at least
 SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 20, 2, 4
 SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # tokens to some: they need not come back in an echo
 SURROGATE: Final = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
-PAIR: Final = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}", re.IGNORECASE)
+SURROGATE_PAIR: Final = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}", re.IGNORECASE)
 LONGEST: Final = 600
 VOCABULARY: Final = 32_000  # ids beyond this may not exist
 # Text that looks like something else to whoever builds streams, pages, templates or terminals from it.
@@ -86,9 +86,11 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
     found: dict[bytes, Body] = {}
     for body in (*_from_document(context, spec), *_collect(_bodies(context, ()), own, context.seed)):
         _keep(context, found, body)
-    bare = singly(context) if context.full else []
+    bare = bodies_of_single_rows(context) if context.full else []
     patches = _collect(_patches(context), len(bare), context.seed) if bare else []
-    rows = [whole for body, patch in zip(bare, patches, strict=False) if (whole := dressed(body, patch)) != body]
+    rows = [
+        whole for body, patch in zip(bare, patches, strict=False) if (whole := with_drawn_values(body, patch)) != body
+    ]
     counts = Counter(name for body in (*found.values(), *rows) for name in body)
     for name in context.contract.parameters if context.full else ():
         turn = 0
@@ -295,7 +297,7 @@ def _range(limit: Limit) -> dict[str, Any]:
     return found
 
 
-def samples(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> Iterator[CaseGroup]:
+def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> Iterator[CaseGroup]:
     """The drawn bodies as cases. Text that a server may turn down for itself makes a request UNSPECIFIED."""
     for body in (one for one in drawn if "model" in one):
         if not context.without & body.keys() and not context.barred(body):
@@ -321,7 +323,7 @@ def _odd(value: Any) -> bool:
     """Whether a text holds NUL or half a character, which not every server takes, or is longer than most are."""
     text = dumps(value)
     long = isinstance(value, str) and len(value) > LONGEST
-    return long or bool(SURROGATE.search(PAIR.sub("", text))) or "\\u0000" in text
+    return long or bool(SURROGATE.search(SURROGATE_PAIR.sub("", text))) or "\\u0000" in text
 
 
-__all__ = ["LEAST", "draw", "free_text", "samples"]
+__all__ = ["LEAST", "draw", "drawn_requests", "free_text"]

@@ -20,7 +20,6 @@ from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
 from conformance.plan import PlanContext, PlanOptions, draw, plan_context
 from conformance.plan.planner import Drawn, Planner
-from conformance.plan.remembered import Remembered
 from conformance.plan.requirement_coverage import RequirementCoverage
 from conformance.reference.core import Reference
 from conformance.selftest.altered_reference import altered_reference
@@ -46,7 +45,6 @@ class Baseline:
     context: PlanContext
     drawn: Drawn
     coverage: RequirementCoverage
-    remembered: Remembered = field(default_factory=Remembered, repr=False)
     plain: InProcessRun | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
     cache: FindingCache = field(default_factory=FindingCache, repr=False)
@@ -58,7 +56,7 @@ class Baseline:
     def run(self, **planted: Any) -> tuple[Reference, InProcessRun]:
         """A run against the reference with these faults or legal variants."""
         reference = altered_reference(self.contract, KEY, now=_fixed_time, **planted)
-        plan = Planner(self.context, self.drawn, serving=self.coverage, remembered=self.remembered).phases()
+        plan = Planner(self.context, self.drawn, serving=self.coverage).phases()
         attempts = usual(self.profile).requests
         run = run_in_process(reference, plan, attempts=attempts, known=self.known, cache=self.cache.copy())
         return reference, run
