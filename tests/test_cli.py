@@ -190,7 +190,7 @@ def test_a_fault_of_the_suite_is_one_line_and_exit_code_4(conformance, monkeypat
     def broken(*_, **__):
         raise ExceptionGroup("several", [RuntimeError("first line\nsecond line")])
 
-    monkeypatch.setattr("conformance.run.launch.load", broken)
+    monkeypatch.setattr("conformance.run.launch.load_contract", broken)
     code, _, err = conformance("list", "openai")
     assert code == 4
     assert err == "conformance: RuntimeError: first line; internal error of the suite: --debug shows where\n"
@@ -202,7 +202,7 @@ def test_an_interrupt_is_exit_code_3(conformance, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("conformance.run.launch.load", interrupted)
+    monkeypatch.setattr("conformance.run.launch.load_contract", interrupted)
     assert conformance("list", "openai")[0] == 3
 
 

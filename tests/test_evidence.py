@@ -21,7 +21,7 @@ from conformance.reference import Reference, serve, server
 from conformance.reference.messages import Portion
 from conformance.report import outputs, results
 from conformance.report.diff_formats import FORMATS
-from conformance.run.launch import load
+from conformance.run.launch import load_contract
 from tests.test_report_page import Tree
 
 CANARY = "sk-canary-/7f3A9b2C+d==x"
@@ -62,7 +62,7 @@ def betrayal(response):
 def made(tmp_path_factory):
     """A run through the command line, and every other command on what it left."""
     folder = tmp_path_factory.mktemp("evidence")
-    context = load(settings("openai", {}))
+    context = load_contract(settings("openai", {}))
     betrayed = []
     honest = server.respond
 

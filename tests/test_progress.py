@@ -14,9 +14,9 @@ from conformance.cli.progress import progress
 from conformance.config.settings import settings
 from conformance.judge.fixtures import case, choice, completion, plain, response, usage
 from conformance.model import Ending, Phase
-from conformance.run.launch import load
+from conformance.run.launch import load_contract
 
-OPENAI = load(settings("openai", {}))
+OPENAI = load_contract(settings("openai", {}))
 ASKED = {"model": "m", "prompt": "2+2=", "max_tokens": 1}
 
 

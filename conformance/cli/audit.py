@@ -31,16 +31,16 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     from conformance.recording.load import gather
     from conformance.report import index, outputs, results, terminal
     from conformance.run import launch
-    from conformance.run.launch import load, waived
+    from conformance.run.launch import load_contract, waivers_from_settings
 
     chosen = launch.resolve_settings(provider, given)
-    contract = load(chosen)
+    contract = load_contract(chosen)
     try:
         gathered = gather(files, contract)
     except RecordingError as error:
         raise SettingsError(str(error)) from None
     run = judged(contract, gathered, chosen)
-    document = results.document(run, strict=chosen.strict, waivers=waived(chosen))
+    document = results.document(run, strict=chosen.strict, waivers=waivers_from_settings(chosen))
     if not quiet:
         for block in terminal.blocks(document):
             click.echo(block + "\n")
@@ -61,13 +61,13 @@ def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
     """The traffic as a run: described by the header of our own recordings, otherwise by the exchanges themselves."""
     from conformance.judge import judge_all
     from conformance.run import Endpoint, Run, totals
-    from conformance.run.launch import selected
+    from conformance.run.launch import selected_requirements
     from conformance.run.reproducer import smallest, traffic
 
     header = gathered.headers[0] if gathered.headers else {}
     where = header.get("target", {})
     exchanges = gathered.exchanges
-    ids = selected(chosen, contract)
+    ids = selected_requirements(chosen, contract)
     verdicts = judge_all(contract, traffic(exchanges, gathered.planned))
     times = [attempt.started_at for x in exchanges for attempt in x.attempts]
     ends = [x.last.started_at + x.last.elapsed for x in exchanges]

@@ -27,12 +27,12 @@ def doctor_command(provider: str | None, config: Path | None, globs: tuple[str, 
     Sends at most three small requests to each target. Exit code 3 if something prevents a run. Without PROVIDER, checks
     the targets of conformance.toml, one after the other.
     """
-    from conformance.run.launch import load
+    from conformance.run.launch import load_contract
 
     worst: int = ExitCode.CONFORMANT
     for chosen, _ in named(provider, config, globs, given):
         try:
-            worst = max(worst, asyncio.run(_print_symptoms(chosen, load(chosen))))
+            worst = max(worst, asyncio.run(_print_symptoms(chosen, load_contract(chosen))))
         except SettingsError as error:
             if provider is not None:
                 raise
@@ -44,14 +44,14 @@ def doctor_command(provider: str | None, config: Path | None, globs: tuple[str, 
 async def _print_symptoms(chosen: Settings, contract: Contract) -> int:
     from conformance.report.text import visible
     from conformance.run.doctor import State, examine
-    from conformance.run.launch import patience, target
+    from conformance.run.launch import open_target, timeout_policy
 
     worst: int = ExitCode.CONFORMANT
-    with target(chosen, contract) as (where, model):
+    with open_target(chosen, contract) as (where, model):
         address = f"{where.base_url.rstrip('/')}{contract.path}"
         heading = f"{chosen.target}: {address}, model {model}, {'with' if where.key else 'without'} a key"
         click.echo(visible(heading))
-        async for symptom in examine(where, contract, model, patience(chosen)):
+        async for symptom in examine(where, contract, model, timeout_policy(chosen)):
             click.echo(f"  {symptom.state:<5}  {symptom.about:<11}  {visible(symptom.seen)}")
             worst = ExitCode.INCOMPLETE if symptom.state is State.WRONG else worst
     return worst

@@ -32,7 +32,7 @@ def list_command(
     The numbers go to standard error, so that the list can be piped. --checks without PROVIDER lists all checks.
     """
     from conformance.run import launch
-    from conformance.run.launch import selected
+    from conformance.run.launch import selected_requirements
 
     if provider is None and not checks:
         raise SettingsError("no provider is given; expected `conformance list PROVIDER`, or --checks")
@@ -40,7 +40,7 @@ def list_command(
         _print_checks(())
         return
     contract = contract_of(provider, given)
-    ids = selected(launch.resolve_settings(provider, given), contract)
+    ids = selected_requirements(launch.resolve_settings(provider, given), contract)
     rows = [
         row
         for row in contract.requirements

@@ -87,10 +87,10 @@ def _cases(dry_run: Plan) -> Iterator[str]:
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
     from conformance.recording.plan_lock import LockError
-    from conformance.run.launch import check
+    from conformance.run.launch import checked_contract
     from conformance.run.locked_run import make_lock
 
-    contract = check(chosen, of_target=bool(chosen.base_url))
+    contract = checked_contract(chosen, of_target=bool(chosen.base_url))
     seeded = "seed" in from_environment() | present(given)
     has_key = not chosen.base_url or bool(chosen.key)
     lock = make_lock(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
@@ -110,9 +110,9 @@ def forecast(chosen: Settings) -> Plan:
     """The plan of a run with these settings."""
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
-    from conformance.run.launch import REFERENCE_MODEL, check
+    from conformance.run.launch import REFERENCE_MODEL, checked_contract
 
-    contract = check(chosen, of_target=False)
+    contract = checked_contract(chosen, of_target=False)
     options = planning.PlanOptions(
         model=chosen.model or REFERENCE_MODEL,
         profile=planned_as(chosen.profile),

@@ -21,9 +21,9 @@ AT_ONCE: Final = 4
 def contract_of(provider: str, given: dict[str, Any]) -> Contract:
     """The contract of a provider, with the settings of a command."""
     from conformance.run import launch
-    from conformance.run.launch import load
+    from conformance.run.launch import load_contract
 
-    return load(launch.resolve_settings(provider, given))
+    return load_contract(launch.resolve_settings(provider, given))
 
 
 def of_provider(provider: str, given: Mapping[str, Any]) -> list[Job]:
@@ -37,7 +37,7 @@ def of_provider(provider: str, given: Mapping[str, Any]) -> list[Job]:
     names = contract.providers(common.specs) if provider == "all" else (provider,)
     chosen = [launch.resolve_settings(name, given) for name in names]
     for target in chosen:
-        launch.check(target)
+        launch.checked_contract(target)
     return [(target, given) for target in chosen]
 
 
@@ -55,8 +55,8 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
         try:
             options = targets.merged(entry, given)
             target = launch.resolve_settings(entry.provider, options)
-            launch.check(target)
-            waivers.check_targets(launch.waived(target), names | {target.target})
+            launch.checked_contract(target)
+            waivers.check_targets(launch.waivers_from_settings(target), names | {target.target})
         except SettingsError as error:
             raise SettingsError(f"{file.path}, target {entry.name}: {error}") from None
         jobs.append((target, options))

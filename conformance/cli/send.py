@@ -28,12 +28,12 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
     The case is taken from the recording of the last run, otherwise from a new plan. An unambiguous beginning of its id
     is enough. Exit code 1 if a MUST is broken.
     """
-    from conformance.run.launch import load, target
+    from conformance.run.launch import load_contract, open_target
 
     provider, case = _words(words)
     chosen, _ = only(named(provider, config, globs, given), "a case")
-    contract = load(chosen)
-    with target(chosen, contract) as (where, _):
+    contract = load_contract(chosen)
+    with open_target(chosen, contract) as (where, _):
         again = replace(_case(case, chosen), repeats="")
         exchange = asyncio.run(_send(again, where, chosen))
         for line in _as_text(exchange, where):
@@ -65,9 +65,9 @@ def _case(prefix: str, chosen: Settings) -> RequestCase:
 def _cases(chosen: Settings) -> Iterator[RequestCase]:
     from conformance import recording
     from conformance.cli.plan import forecast
-    from conformance.run.launch import recorded
+    from conformance.run.launch import recording_path
 
-    path = recorded(chosen)
+    path = recording_path(chosen)
     if path.exists():
         try:
             yield from recording.read(path).planned
@@ -79,10 +79,10 @@ def _cases(chosen: Settings) -> Iterator[RequestCase]:
 
 async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
     from conformance.model.budget import Account, Budget
-    from conformance.run.launch import patience
+    from conformance.run.launch import timeout_policy
     from conformance.send import Sender
 
-    without_retries = replace(patience(chosen), retries=0)
+    without_retries = replace(timeout_policy(chosen), retries=0)
     async with Sender(where, Account(Budget()), patience=without_retries) as sender:
         (exchange,) = await sender.send(Phase("send", (case,)))
     return exchange

@@ -32,11 +32,11 @@ def serve_command(
     """Serve a provider that keeps the contract of PROVIDER, or breaks it with --fault, until Ctrl-C."""
     from conformance.reference import serve_forever
     from conformance.run import launch
-    from conformance.run.launch import load
+    from conformance.run.launch import load_contract
     from conformance.selftest.altered_reference import altered_reference
     from conformance.selftest.faults import FAULTS
 
-    contract = load(launch.resolve_settings(provider, given))
+    contract = load_contract(launch.resolve_settings(provider, given))
     if listing:
         for fault in FAULTS.values():
             if fault.applies(contract):

@@ -130,8 +130,8 @@ def pytest_configure(config: pytest.Config) -> None:
         settings = plugin_options.settings_of(config)
         if settings is None:
             return
-        contract = launch.check(settings)
-        selected = launch.selected(settings, contract)
+        contract = launch.checked_contract(settings)
+        selected = launch.selected_requirements(settings, contract)
         if hasattr(config, "workerinput"):
             raise SettingsError("pytest-xdist is not supported: a run is one sequence of requests; leave out -n")
     except SettingsError as error:
@@ -185,7 +185,7 @@ def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract
     try:
         run = launch.launch(settings, watcher)
         run = replace(run, verdicts=tuple(verdict for verdict in run.verdicts if verdict.requirement.id in ids))
-        document = results.document(run, strict=settings.strict, waivers=launch.waived(settings))
+        document = results.document(run, strict=settings.strict, waivers=launch.waivers_from_settings(settings))
         outputs.write(settings.folder, document, None if _pages(config) else run.exchanges)
         outputs.write_index(settings.out)
         outputs.publish(document)

@@ -1,4 +1,4 @@
-"""Settings → Run: the contract is loaded, the target found (or the reference started), the plan driven and judged."""
+"""One run from settings: load the contract, connect to the target or start the reference, plan, and drive the run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
+WHOLE_AT_LEAST: Final = 180.0
+"""Seconds that a whole reply may take at least: a long completion comes slowly after a quick first byte."""
 
 
 def resolve_settings(provider: str, given: Mapping[str, Any]) -> Settings:
-    """Settings from options by key; those that a plan fixes are read from it."""
+    """Settings from options by key; those that a plan lock fixes are read from it."""
     options = chosen(given)
     if not options.get("plan"):
         return settings_from_options(provider, given)
@@ -37,7 +39,7 @@ def resolve_settings(provider: str, given: Mapping[str, Any]) -> Settings:
 
 
 def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
-    """Make one run. A SettingsError says what to change; everything a target can do wrong ends in the Run."""
+    """Make one run. A SettingsError says what to change; whatever a target does wrong is part of the Run."""
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
     from conformance.recording import RecordingError
@@ -45,10 +47,10 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
     from conformance.send import RateLimits
     from conformance.send.sender import UNWATCHED
 
-    contract = check(settings)
-    kept = selected(settings, contract)
-    fixed = _fixed(settings, contract)
-    with target(settings, contract, canary=fixed.canary if fixed else "") as (where, model):
+    contract = checked_contract(settings)
+    selected = selected_requirements(settings, contract)
+    lock = _lock(settings, contract)
+    with open_target(settings, contract, canary=lock.canary if lock else "") as (target, model):
         options = planning.PlanOptions(
             model=model,
             profile=planned_as(settings.profile),
@@ -57,45 +59,44 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
             claims=settings.claims,
             hostile=settings.hostile,
             select=settings.select,
-            has_key=bool(where.key),
-            drawn=fixed.drawn if fixed else None,
+            has_key=bool(target.key),
+            drawn=lock.drawn if lock else None,
         )
-        plan = planning.phases(contract, load_checks(), options)
         try:
-            made = run(
+            result = run(
                 contract,
-                where,
-                plan,
+                target,
+                planning.phases(contract, load_checks(), options),
                 name=settings.target,
                 model=model,
                 profile=settings.profile,
                 seed=settings.seed,
                 budget=settings.budget,
                 claims=settings.claims,
-                patience=patience(settings),
+                patience=timeout_policy(settings),
                 pace=RateLimits(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
-                record=recorded(settings),
+                record=recording_path(settings),
                 resume=settings.resume,
-                select=kept,
-                shrink=settings.shrink and not fixed,  # a fixed plan has no room for what is not in it
-                mark=fixed.mark if fixed else None,
+                select=selected,
+                shrink=settings.shrink and not lock,  # shrunk requests are not in the locked plan
+                mark=lock.mark if lock else None,
                 watcher=watcher or UNWATCHED,
             )
         except (ResumeError, RecordingError) as error:
             raise SettingsError(str(error)) from None
-    return replace(made, verdicts=tuple(one for one in made.verdicts if one.requirement.id in kept))
+    return replace(result, verdicts=tuple(verdict for verdict in result.verdicts if verdict.requirement.id in selected))
 
 
-def check(settings: Settings, *, of_target: bool = True) -> Contract:
-    """Everything that can be wrong with settings is found here, before anything is sent or written."""
+def checked_contract(settings: Settings, *, of_target: bool = True) -> Contract:
+    """The contract; whatever is wrong with the settings raises here, before anything is sent or written."""
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
 
-    contract = load(settings)
-    selected(settings, contract)
-    waivers.check(waived(settings), settings.target, {row.id for row in contract.requirements})
+    contract = load_contract(settings)
+    selected_requirements(settings, contract)
+    waivers.check(waivers_from_settings(settings), settings.target, {row.id for row in contract.requirements})
     if settings.base_url and of_target:
-        given(settings, contract)
+        target_from_settings(settings, contract)
     try:
         options = planning.PlanOptions(
             model=settings.model, profile=planned_as(settings.profile), claims=settings.claims
@@ -106,44 +107,45 @@ def check(settings: Settings, *, of_target: bool = True) -> Contract:
     return contract
 
 
-def load(settings: Settings) -> Contract:
-    """The contract, or SettingsError that names those there are."""
+def load_contract(settings: Settings) -> Contract:
+    """The contract of the provider, pinned to a requirement set where the settings name a date."""
     known = contracts.providers(settings.specs)
     if settings.provider not in known:
         raise SettingsError(
             f"there is no provider {settings.provider!r}; expected one of {', '.join(known)}, or --specs DIR"
         )
-    from conformance.contract import requirement_sets as frozen
+    from conformance.contract import requirement_sets
     from conformance.judge.catalogue import load as load_checks
 
     try:
-        found = contracts.load(settings.provider, settings.specs, load_checks())
+        contract = contracts.load(settings.provider, settings.specs, load_checks())
         if not settings.requirements:
-            return found
-        return frozen.pinned(found, frozen.in_force(settings.provider, settings.requirements, settings.specs))
+            return contract
+        in_force = requirement_sets.in_force(settings.provider, settings.requirements, settings.specs)
+        return requirement_sets.pinned(contract, in_force)
     except contracts.ContractError as error:
         raise SettingsError(str(error)) from None
 
 
-def selected(settings: Settings, contract: Contract) -> frozenset[str]:
-    """The ids of the requirements that are to be judged."""
+def selected_requirements(settings: Settings, contract: Contract) -> frozenset[str]:
+    """The ids of the requirements to judge: those that match --select, or all."""
     ids = frozenset(row.id for row in contract.requirements)
     if not settings.select:
         return ids
     for glob in settings.select:
-        if not any(fnmatchcase(one, glob) for one in ids):
-            there = f"`conformance list {settings.provider}` shows them all"
-            raise SettingsError(f"--select {glob!r} matches none of {len(ids)} requirements; {there}")
-    return frozenset(one for one in ids if any(fnmatchcase(one, glob) for glob in settings.select))
+        if not any(fnmatchcase(name, glob) for name in ids):
+            advice = f"`conformance list {settings.provider}` shows them all"
+            raise SettingsError(f"--select {glob!r} matches none of {len(ids)} requirements; {advice}")
+    return frozenset(name for name in ids if any(fnmatchcase(name, glob) for glob in settings.select))
 
 
-def waived(settings: Settings) -> tuple[waivers.Waiver, ...]:
-    """The accepted failures of the file that the settings name."""
+def waivers_from_settings(settings: Settings) -> tuple[waivers.Waiver, ...]:
+    """The waivers in the file that the settings name."""
     return waivers.read(settings.waivers) if settings.waivers else ()
 
 
-def _fixed(settings: Settings, contract: Contract) -> PlanLock | None:
-    """The plan that was made beforehand, proved to be still what it was, and a copy of it beside the recording."""
+def _lock(settings: Settings, contract: Contract) -> PlanLock | None:
+    """The plan lock of --plan, checked, and copied beside the recording."""
     if settings.plan is None:
         return None
     from conformance.recording import plan_lock
@@ -157,41 +159,47 @@ def _fixed(settings: Settings, contract: Contract) -> PlanLock | None:
 
 
 @contextmanager
-def target(settings: Settings, contract: Contract, *, canary: str = "") -> Iterator[tuple[Target, str]]:
-    """The target and the model: the given one, or the embedded reference on a socket of its own."""
+def open_target(settings: Settings, contract: Contract, *, canary: str = "") -> Iterator[tuple[Target, str]]:
+    """The target and the model: the given one, or the embedded reference, served on a socket of its own."""
     from conformance.send import Target
 
     if settings.base_url:
-        yield replace(given(settings, contract), canary=canary), settings.model
+        yield replace(target_from_settings(settings, contract), canary=canary), settings.model
         return
     from conformance.reference import Reference, serve
 
-    key = f"sk-reference-{secrets.token_hex(16)}"  # the user's own key has no business here
+    key = f"sk-reference-{secrets.token_hex(16)}"  # never the user's own key
     model = settings.model or REFERENCE_MODEL
     with serve(Reference(contract, key=key, models=(model,))) as base_url:
         yield Target(base_url, contract.path, key, settings.headers, settings.query, canary=canary), model
 
 
-def given(settings: Settings, contract: Contract) -> Target:
+def target_from_settings(settings: Settings, contract: Contract) -> Target:
     """The target that the settings name."""
     from conformance.send import Target
 
     if not settings.model:
         raise SettingsError("no model is named; give --model NAME, as the target calls it")
-    where = (settings.base_url, contract.path, settings.key, settings.headers, settings.query, settings.proxy_from_env)
     try:
-        return Target(*where)
+        return Target(
+            base_url=settings.base_url,
+            path=contract.path,
+            key=settings.key,
+            headers=settings.headers,
+            query=settings.query,
+            proxy_from_env=settings.proxy_from_env,
+        )
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
 
-def recorded(settings: Settings) -> Path:
-    """Where the exchanges of a target are kept."""
+def recording_path(settings: Settings) -> Path:
+    """Where the exchanges of a target are recorded."""
     return settings.folder / RECORDING
 
 
-def patience(settings: Settings) -> TimeoutPolicy:
-    """The time-outs that follow from the one that is set."""
+def timeout_policy(settings: Settings) -> TimeoutPolicy:
+    """The time-outs that follow from --timeout."""
     from conformance.send import TimeoutPolicy
 
-    return TimeoutPolicy(first_byte=settings.timeout, whole=max(180.0, 2 * settings.timeout))
+    return TimeoutPolicy(first_byte=settings.timeout, whole=max(WHOLE_AT_LEAST, 2 * settings.timeout))
