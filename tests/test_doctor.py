@@ -75,13 +75,13 @@ def test_a_healthy_target_is_fine_in_every_respect():
             "behind",
         ),
         (by_request(plain=says("200 OK", "date: yesterday")), "clock", State.NOTE, "no Date"),
-        (by_request(wrong=says()), "key", State.NOTE, "does not look at keys"),
+        (by_request(wrong=says()), "key", State.NOTE, "does not check keys"),
         (by_request(streamed=says()), "stream", State.NOTE, "no event stream"),
         (
             by_request(streamed=hostile.slow(0.3, hostile.raw(STREAM + chunked(EVENT * 9) + b"0\r\n\r\n"))),
             "stream",
             State.NOTE,
-            "held back on the way",
+            "buffered on the way",
         ),
     ],
 )

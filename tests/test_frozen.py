@@ -138,7 +138,10 @@ def run_of(contract, outcome):
     )
     totals = {"requests": 2, "attempts": 2, "prompt_tokens": 3, "completion_tokens": 4}
     where = Endpoint("madeup", "http://127.0.0.1:1", "m")
-    return Run(contract, where, "gate", 0, "0" * 64, (), (), verdicts, totals, 0.0, 1.0)
+    return Run(
+        contract=contract, target=where, profile="gate", seed=0, plan_sha256="0" * 64, planned=(), exchanges=(),
+        verdicts=verdicts, totals=totals, started_at=0.0, duration_s=1.0,
+    )  # fmt: skip
 
 
 def test_a_row_that_came_later_is_run_and_shown_but_not_scored(specs, conformance, tmp_path):

@@ -204,7 +204,7 @@ def test_a_server_that_is_not_there_is_told_in_one_line():
     [
         ("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate", "SSL_CERT_FILE"),
         ("[SSL: WRONG_VERSION_NUMBER] wrong version number", "begin with http://"),
-        ("no connection within 10 s", "see that it runs"),
+        ("no connection within 10 s", "check that it runs"),
     ],
 )
 def test_a_connection_that_came_to_nothing_is_told_with_what_to_do(error, advice):

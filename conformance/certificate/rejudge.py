@@ -33,19 +33,19 @@ def derived(recording: Recording, contract: Contract) -> dict[str, Any]:
     exchanges = recording.exchanges
     judged = traffic(exchanges, recording.planned)
     run = Run(
-        contract,
-        Endpoint(target["name"], target["base_url"], target["model"]),
-        header["profile"],
-        header["seed"],
-        str(footer.get("plan_sha256", "")),
-        recording.planned,
-        exchanges,
-        judge_all(contract, judged),
-        totals(exchanges),
-        float(header["started_at"]),
-        0.0,
-        tuple(footer.get("incomplete", ())),
-        tuple(header["claims"]),
+        contract=contract,
+        target=Endpoint(target["name"], target["base_url"], target["model"]),
+        profile=header["profile"],
+        seed=header["seed"],
+        plan_sha256=str(footer.get("plan_sha256", "")),
+        planned=recording.planned,
+        exchanges=exchanges,
+        verdicts=judge_all(contract, judged),
+        totals=totals(exchanges),
+        started_at=float(header["started_at"]),
+        duration_s=0.0,
+        incomplete=tuple(footer.get("incomplete", ())),
+        claims=tuple(header["claims"]),
     )
     return results.document(run)
 

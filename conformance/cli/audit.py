@@ -74,19 +74,21 @@ def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
     body = exchanges[0].case.body if exchanges else None
     model = where.get("model") or (body.get("model", "") if isinstance(body, dict) else "")
     return Run(
-        contract,
-        Endpoint(chosen.name or where.get("name") or contract.provider, where.get("base_url", "recorded"), str(model)),
-        header.get("profile", "recorded"),
-        header.get("seed", 0),
-        gathered.plan_sha256,
-        gathered.planned,
-        exchanges,
-        tuple(verdict for verdict in verdicts if verdict.requirement.id in ids),
-        totals(exchanges),
-        header.get("started_at") or min(times, default=0.0),
-        max(ends, default=0.0) - min(times, default=0.0),
-        gathered.incomplete,
-        tuple(header.get("claims", ())),
+        contract=contract,
+        target=Endpoint(
+            chosen.name or where.get("name") or contract.provider, where.get("base_url", "recorded"), str(model)
+        ),
+        profile=header.get("profile", "recorded"),
+        seed=header.get("seed", 0),
+        plan_sha256=gathered.plan_sha256,
+        planned=gathered.planned,
+        exchanges=exchanges,
+        verdicts=tuple(verdict for verdict in verdicts if verdict.requirement.id in ids),
+        totals=totals(exchanges),
+        started_at=header.get("started_at") or min(times, default=0.0),
+        duration_s=max(ends, default=0.0) - min(times, default=0.0),
+        incomplete=gathered.incomplete,
+        claims=tuple(header.get("claims", ())),
         smallest=smallest(contract, verdicts, exchanges),
     )
 

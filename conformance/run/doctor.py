@@ -1,4 +1,4 @@
-"""What stands between this machine and a run: address, key, model, clock, proxies, redirects, buffering."""
+"""Checks before a run: address, key, model, clock, proxies, redirects and buffering on the way to a target."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from conformance.run.preflight import obstacle
 from conformance.send import Sender, Target, TimeoutPolicy
 
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-CLOCK_MAY_DIFFER: Final = 60.0
+CLOCK_TOLERANCE: Final = 60.0
+"""Seconds; requests take less, and clocks that are kept by NTP differ by far less."""
 TOKENS: Final = 24
+"""Enough for a stream of more events than one network packet usually holds."""
 
 
 class State(StrEnum):
-    """Fine, worth knowing, or in the way of a run."""
+    """Fine, worth knowing, or an obstacle to a run."""
 
     FINE = "ok"
     NOTE = "note"
@@ -34,31 +36,31 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What was looked at, what was seen, and, where it is not fine, what to do."""
+    """What was checked, what was seen, and what to do where it is not fine."""
 
     about: str
     state: State
     seen: str
 
 
-async def examine(target: Target, contract: Contract, model: str, patience: TimeoutPolicy) -> AsyncIterator[Symptom]:
-    """Look at everything in turn; three small requests at most, and none after one that shows no API."""
-    for symptom in _surroundings(target):
+async def examine(target: Target, contract: Contract, model: str, timeouts: TimeoutPolicy) -> AsyncIterator[Symptom]:
+    """Check everything in turn, with three small requests at most; none after a reply that is not an API's."""
+    for symptom in _environment(target):
         yield symptom
-    async with Sender(target, Account(Budget(requests=6)), patience=replace(patience, retries=1)) as sender:
+    async with Sender(target, Account(Budget(requests=6)), patience=replace(timeouts, retries=1)) as sender:
         body = {"model": model, "prompt": "1, 2, 3, 4,", "max_tokens": TOKENS}
         plain = await _sent(sender, _case("plain", body))
-        way = obstacle(plain, target)
-        if way:
-            yield Symptom("target", State.WRONG, way)
+        reason = obstacle(plain, target)
+        if reason:
+            yield Symptom("target", State.WRONG, reason)
             return
         for symptom in _plain(plain, target, model):
             yield symptom
         if not plain.successful:
             return
         if target.key:
-            stranger = replace(_case("wrong-key", {**body, "max_tokens": 1}), credential=Credential.WRONG)
-            yield _key(await _sent(sender, stranger))
+            wrong_key = replace(_case("wrong-key", {**body, "max_tokens": 1}), credential=Credential.WRONG)
+            yield _key(await _sent(sender, wrong_key))
         if "stream" in contract.parameters:
             yield _stream(await _sent(sender, _case("stream", {**body, "stream": True})))
 
@@ -72,56 +74,59 @@ async def _sent(sender: Sender, case: RequestCase) -> Exchange:
     return exchange
 
 
-def _surroundings(target: Target) -> Iterator[Symptom]:
-    """What can be told without sending anything."""
+def _environment(target: Target) -> Iterator[Symptom]:
+    """What can be checked without sending anything."""
     secure = urlsplit(target.base_url).scheme == "https"
     if secure or target.loopback:
-        yield Symptom("transport", State.FINE, "TLS, certificate verified" if secure else "this machine, in clear")
+        yield Symptom("transport", State.FINE, "TLS, certificate verified" if secure else "loopback, unencrypted")
     elif target.key:
-        yield Symptom("transport", State.WRONG, "http:// to another machine: the key travels in clear; use https://")
+        yield Symptom("transport", State.WRONG, "http:// to another machine: the key is sent unencrypted; use https://")
     else:
-        yield Symptom("transport", State.NOTE, "http:// to another machine: everything travels in clear")
-    named = [name for name in PROXIES if os.environ.get(name) or os.environ.get(name.lower())]
-    if named and not target.loopback:
+        yield Symptom("transport", State.NOTE, "http:// to another machine: everything is sent unencrypted")
+    variables = [name for name in PROXIES if os.environ.get(name) or os.environ.get(name.lower())]
+    if variables and not target.loopback:
         used = "used" if target.proxy_from_env else "not used; --proxy-from-env uses it"
-        yield Symptom("proxy", State.NOTE, f"{', '.join(named)} is set and {used}")
+        yield Symptom("proxy", State.NOTE, f"{', '.join(variables)} is set and {used}")
 
 
 def _plain(x: Exchange, target: Target, model: str) -> Iterator[Symptom]:
     seen = f"HTTP {x.status} after {x.last.elapsed:.2f} s"
     if not x.successful:
-        yield Symptom("request", State.WRONG, f"{seen}, saying {show(x.content[:200])}; see --model and --base-url")
+        yield Symptom("request", State.WRONG, f"{seen}, with {show(x.content[:200])}; check --model and --base-url")
         return
     yield Symptom("request", State.FINE, f"{seen}, {x.last.http_version}")
-    named = x.json.get("model") if isinstance(x.json, dict) else None
-    differs = named is not None and named != model
-    yield Symptom("model", State.NOTE if differs else State.FINE, f"asked for {show(model)}, answered by {show(named)}")
+    answered_by = x.json.get("model") if isinstance(x.json, dict) else None
+    differs = answered_by is not None and answered_by != model
+    seen = f"asked for {show(model)}, answered by {show(answered_by)}"
+    yield Symptom("model", State.NOTE if differs else State.FINE, seen)
     coding = x.header("content-encoding")
     if coding:
-        yield Symptom("compression", State.NOTE, f"replies are compressed ({show(coding)}); streams may be held back")
+        yield Symptom("compression", State.NOTE, f"replies are compressed ({show(coding)}); events may be delayed")
     yield from _clock(x)
 
 
 def _clock(x: Exchange) -> Iterator[Symptom]:
     try:
-        there = parsedate_to_datetime(x.header("date") or "").timestamp()
+        server_time = parsedate_to_datetime(x.header("date") or "").timestamp()
     except (TypeError, ValueError, OverflowError):
-        yield Symptom("clock", State.NOTE, "the target sends no Date that can be read; nothing to compare")
+        yield Symptom("clock", State.NOTE, "the target sends no Date that can be parsed; the clocks cannot be compared")
         return
-    apart = there - time.time()
-    state = State.FINE if abs(apart) <= CLOCK_MAY_DIFFER else State.NOTE
-    advice = "" if state is State.FINE else "; set one of them right: `created` and Retry-After are judged by them"
-    yield Symptom("clock", state, f"{abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} this machine{advice}")
+    difference = server_time - time.time()
+    state = State.FINE if abs(difference) <= CLOCK_TOLERANCE else State.NOTE
+    advice = "" if state is State.FINE else "; correct one of them: `created` and Retry-After are judged by them"
+    yield Symptom(
+        "clock", state, f"{abs(difference):.0f} s {'ahead of' if difference > 0 else 'behind'} this machine{advice}"
+    )
 
 
 def _key(x: Exchange) -> Symptom:
     if x.status in {401, 403}:
         return Symptom("key", State.FINE, f"a wrong key is refused with HTTP {x.status}")
-    return Symptom("key", State.NOTE, f"a wrong key gets HTTP {x.status}: the target does not look at keys")
+    return Symptom("key", State.NOTE, f"a wrong key gets HTTP {x.status}: the target does not check keys")
 
 
 def _stream(x: Exchange) -> Symptom:
-    """Whether events come as they are made: many events in one instant have been held back on the way."""
+    """Whether events arrive as they are generated: many events at one instant have been buffered on the way."""
     if not x.successful or not x.streamed:
         return Symptom("stream", State.NOTE, f"HTTP {x.status} with {x.media_type or 'no media type'}: no event stream")
     times = [piece.at for piece in x.pieces]
@@ -129,6 +134,6 @@ def _stream(x: Exchange) -> Symptom:
     seen = f"{events} events in {len(times)} pieces over {span:.2f} s, the first after {times[0] if times else 0:.2f} s"
     if events > 4 and (len(times) == 1 or span < 0.02 * x.last.elapsed):
         return Symptom(
-            "stream", State.NOTE, f"{seen}: held back on the way; switch off buffering in the proxy or server"
+            "stream", State.NOTE, f"{seen}: buffered on the way; switch off buffering in the proxy or server"
         )
     return Symptom("stream", State.FINE, seen)

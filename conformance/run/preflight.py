@@ -1,4 +1,4 @@
-"""Whether the first reply shows an API at all: where it does not, one line says why, and nothing more is sent."""
+"""Preflight: where the first reply does not come from an API, nothing more is sent, and one line says why."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from conformance.send import Redaction, Target
 
 
 def first(phase: Phase) -> RequestCase | None:
-    """The case that goes ahead alone: valid, with the key, and read to its end."""
-    fit = (
+    """The case that is sent before all others: valid, with the key, and read to its end."""
+    suitable = (
         case
         for case in phase.cases
         if case.validity is Validity.VALID
@@ -22,38 +22,40 @@ def first(phase: Phase) -> RequestCase | None:
         and not case.hostile
         and isinstance(case.body, Mapping)
     )
-    return next(fit, None)
+    return next(suitable, None)
 
 
 def obstacle(x: Exchange, target: Target) -> str:
-    """Why nothing else is worth sending; empty where the target answers as an API does."""
+    """Why nothing else need be sent; empty where the target answers as an API does."""
     url = Redaction(target.secrets).text(target.url(x.case))
     if x.status is None:
-        tried = f" in {len(x.attempts)} attempts" if len(x.attempts) > 1 else ""
-        return f"{target.base_url} gave no reply{tried}: {x.last.error}; {_advice(x.last.error)}"
+        attempts = f" in {len(x.attempts)} attempts" if len(x.attempts) > 1 else ""
+        return f"{target.base_url} gave no reply{attempts}: {x.last.error}; {_advice(x.last.error)}"
     seen = f"HTTP {x.status} for {x.case.method} {url}"
     if 300 <= x.status < 400:
-        there = show(x.header("location") or "nowhere")
-        return f"{seen}, a redirect to {there}; it is not followed, lest the key goes elsewhere: see --base-url"
+        location = show(x.header("location") or "nowhere")
+        return f"{seen}, a redirect to {location}; it is not followed, to keep the key from other hosts: see --base-url"
     if _is_html(x):
-        return f"{seen} with HTML, {show(x.content[:60])}; expected JSON: see that --base-url is the API's address"
+        return (
+            f"{seen} with HTML, {show(x.content[:60])}; expected JSON: check that --base-url is the address of the API"
+        )
     if x.status in {401, 403}:
         key = "although a key was sent" if target.key else "and no key was sent"
-        return f"{seen}, {key}{_said(x)}; set CONFORMANCE_API_KEY, or name another variable with --api-key-env"
+        return f"{seen}, {key}{_message(x)}; set CONFORMANCE_API_KEY, or name another variable with --api-key-env"
     if x.status in {404, 405}:
-        return f"{seen}{_said(x)}; see that --base-url and --model are right"
+        return f"{seen}{_message(x)}; check --base-url and --model"
     if x.status in {429, 502, 503, 504}:
-        return f"{seen} after {len(x.attempts)} attempts{_said(x)}; the target is overloaded or down: try later"
+        return f"{seen} after {len(x.attempts)} attempts{_message(x)}; the target is overloaded or down: try later"
     return ""
 
 
 def _advice(error: str) -> str:
-    """What to do about a connection that came to nothing."""
+    """What to do about a connection that failed."""
     if "CERTIFICATE_VERIFY_FAILED" in error:
-        return "name the file of the authority that signed it with SSL_CERT_FILE"
+        return "name the certificate authority's file with SSL_CERT_FILE"
     if "WRONG_VERSION_NUMBER" in error:
-        return "what answers there speaks no TLS: see whether --base-url is to begin with http://"
-    return "see that it runs and that --base-url is right"
+        return "the server does not speak TLS: check whether --base-url should begin with http://"
+    return "check that it runs, and check --base-url"
 
 
 def _is_html(x: Exchange) -> bool:
@@ -62,7 +64,8 @@ def _is_html(x: Exchange) -> bool:
     )
 
 
-def _said(x: Exchange) -> str:
+def _message(x: Exchange) -> str:
+    """The message of an error body, as the end of a sentence."""
     body = x.json
     error = body.get("error", body) if isinstance(body, Mapping) else body
     message = error.get("message", error) if isinstance(error, Mapping) else error

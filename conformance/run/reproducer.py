@@ -1,8 +1,8 @@
-"""The smallest request that shows a failure, and what verdicts rest on.
+"""The reproducer: the smallest request that shows a failure.
 
-Failing requests are made smaller after the verdicts are there. What comes back is asked one question, whether that
-failure still shows, and is never judged for anything else: a run says the same with and without it, and so does the
-audit of its recording. The requests are recorded, so the smallest is found again without sending anything.
+Failing requests are shrunk after the verdicts are known. Replies to shrunk requests only decide whether the failure is
+still shown; they are never judged, so a run has the same verdicts with and without them, and so has the audit of its
+recording. Shrunk requests are recorded, so the reproducer is found again without sending anything.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
 
 SHRINK: Final = "shrink"
-"""The origin of requests that were made smaller."""
+"""The origin of shrunk requests."""
 MOST_TOKENS: Final = 200
 MOST_BYTES: Final = 50_000
+"""Replies beyond these are not requested a dozen times more: that would cost a good part of the gate's 2,000 tokens."""
 SIMPLEST: Final = "a"
-"""What any text, and any form of a prompt, may be cut to."""
+"""What any text, and a prompt of any form, may be replaced by."""
 _COMPARED: Final = frozenset({"accept", "refuse"})
 """Kinds of groups in which one reply is judged beside a control that was accepted."""
 
@@ -32,7 +33,7 @@ _COMPARED: Final = frozenset({"accept", "refuse"})
 def traffic(
     exchanges: Iterable[Exchange], planned: Iterable[RequestCase] = (), cache: FindingCache | None = None
 ) -> Traffic:
-    """What is judged: everything but requests that were made smaller."""
+    """What is judged: everything but shrunk requests."""
     return Traffic(
         tuple(x for x in exchanges if x.case.origin != SHRINK),
         tuple(case for case in planned if case.origin != SHRINK),
@@ -41,7 +42,7 @@ def traffic(
 
 
 def shrinkable(requirement: Requirement) -> bool:
-    """Whether one reply shows a failure of this: alone, or beside a control that was accepted.
+    """Whether one reply shows a failure of this, by itself or beside an accepted control.
 
     A relation between replies needs all of them.
     """
@@ -50,78 +51,82 @@ def shrinkable(requirement: Requirement) -> bool:
 
 
 def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
-    """The smallest request that evidence names; one that can be shown again at leisure, where there is any."""
-    found = [exchanges[one.case] for one in verdict.evidence if one.case in exchanges]
-    return min(found, key=lambda x: (not fits(x), *readable_first(x.case)), default=None)
+    """The smallest exchange that the evidence names; one that can be shrunk, where there is any."""
+    named = [exchanges[evidence.case] for evidence in verdict.evidence if evidence.case in exchanges]
+    return min(named, key=lambda x: (not fits(x), *readable_first(x.case)), default=None)
 
 
 def readable_first(case: RequestCase) -> tuple[bool, tuple[int, int]]:
-    """The order in which requests are shown: what is no JSON proves less, and comes last; then the small ones first."""
+    """A sort key: JSON requests before others, which prove less; then small ones before large ones."""
     return case.body is MISSING, size(case)
 
 
 def fits(x: Exchange) -> bool:
-    """Whether a request can be made smaller: it has members, and its reply is read to an end, in time and not dear."""
+    """Whether a request can be shrunk: it has members, and its reply was completed, not timed out, and cheap."""
     case = x.case
-    whole = case.hang_up_after is None and not case.hostile and not slow(x)
-    return whole and isinstance(case.body, Mapping) and not _dear(x)
+    completed = case.hang_up_after is None and not case.hostile and not slow(x)
+    return completed and isinstance(case.body, Mapping) and not _expensive(x)
 
 
-def _dear(x: Exchange) -> bool:
-    """Whether the reply is too long to be asked for a dozen times more."""
-    told = reported(x.usage) if x.successful else None
-    return told.completion > MOST_TOKENS if told else len(x.content) > MOST_BYTES
+def _expensive(x: Exchange) -> bool:
+    """Whether the reply is too long to be requested a dozen times more."""
+    cost = reported(x.usage) if x.successful else None
+    return cost.completion > MOST_TOKENS if cost else len(x.content) > MOST_BYTES
 
 
 def size(case: RequestCase) -> tuple[int, int]:
-    """How much there is to read in a request: its members first, then its bytes."""
+    """The size of a request to its reader: the number of members, then of bytes."""
     body = case.body
     return len(body) if isinstance(body, Mapping) else 0, len(case.content)
 
 
 def slow(x: Exchange) -> bool:
-    """Whether the reply was waited for in vain: once is enough."""
+    """Whether the reply timed out or never came: the request is not sent again."""
     return x.status is None or x.last.ending is Ending.TIMED_OUT
 
 
 def controls(original: Exchange, requirement: Requirement, exchanges: Iterable[Exchange]) -> tuple[Exchange, ...]:
-    """What a request that was refused, or ought to have been, was compared with."""
+    """The controls of a request that was refused, or should have been."""
     kind = load()[requirement.check].group
-    keys = {one.key for one in original.case.groups if one.kind == kind and one.key.partition(" ")[0] == requirement.id}
-    beside = {(kind, key, "control") for key in keys} if kind in _COMPARED else set()
-    return tuple(x for x in exchanges if any((m.kind, m.key, m.role) in beside for m in x.case.groups))
+    keys = {
+        membership.key
+        for membership in original.case.groups
+        if membership.kind == kind and membership.key.partition(" ")[0] == requirement.id
+    }
+    wanted = {(kind, key, "control") for key in keys} if kind in _COMPARED else set()
+    return tuple(x for x in exchanges if any((m.kind, m.key, m.role) in wanted for m in x.case.groups))
 
 
 def shows(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> bool:
-    """Whether a reply shows the failure as well; one that would, if it came again, does."""
-    found = _alone(requirement, x, beside, contract)
-    return found is not None and (found.outcome in BROKEN or bool(found.repeat))
+    """Whether a reply shows the failure as well; one that confirmation could make a failure counts."""
+    verdict = _verdict(requirement, x, beside, contract)
+    return verdict is not None and (verdict.outcome in BROKEN or bool(verdict.repeat))
 
 
-def _alone(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> Verdict | None:
-    """The verdict on one reply, beside its controls where it needs any; None where it needs them and has none."""
+def _verdict(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> Verdict | None:
+    """The verdict on one reply, with its controls where it needs any; None where it needs them and has none."""
     check = load()[requirement.check]
     if check.scope is Scope.GROUP:
         if not beside:
             return None
         group = check.group, f"{requirement.id} smaller"
-        members = [*(_as(one, *group, "control") for one in beside), _as(x, *group, "probe")]
+        members = [*(_as(control, *group, "control") for control in beside), _as(x, *group, "probe")]
     else:
         members = [x]
     return judge(requirement, Traffic(members), contract)
 
 
 def seen(contract: Contract, verdict: Verdict, case: str, exchanges: Mapping[str, Exchange]) -> Evidence | None:
-    """What the smallest request showed: other words, perhaps, than those of the request that it was made of."""
-    told = next((one for one in verdict.evidence if one.case == case), None)
-    first, x = blamed(verdict, exchanges), exchanges.get(case)
-    if told or first is None or x is None:
-        return told
-    row = verdict.requirement
-    found = _alone(row, x, controls(first, row, exchanges.values()), contract)
-    if found is None or not (found.evidence or found.repeat):
+    """The evidence in the reply to the reproducer; its message may differ from that of the original request."""
+    known = next((evidence for evidence in verdict.evidence if evidence.case == case), None)
+    original, x = blamed(verdict, exchanges), exchanges.get(case)
+    if known or original is None or x is None:
+        return known
+    requirement = verdict.requirement
+    shown = _verdict(requirement, x, controls(original, requirement, exchanges.values()), contract)
+    if shown is None or not (shown.evidence or shown.repeat):
         return None
-    return replace(found.evidence[0], case=case) if found.evidence else Evidence(case, "", found.reason)
+    return replace(shown.evidence[0], case=case) if shown.evidence else Evidence(case, "", shown.reason)
 
 
 def _as(x: Exchange, kind: str, key: str, role: str) -> Exchange:
@@ -130,50 +135,50 @@ def _as(x: Exchange, kind: str, key: str, role: str) -> Exchange:
 
 
 def probed(original: Exchange, beside: Iterable[Exchange]) -> Mapping[str, Any]:
-    """The members that make a request another one than its controls: what it was sent for."""
+    """The members in which a request differs from its controls: what it was sent to try."""
     body = original.case.body
     others = [x.case.body for x in beside if isinstance(x.case.body, Mapping)]
     if not isinstance(body, Mapping):
         return {}
-    return {name: body[name] for name in body for one in others if name not in one or one[name] != body[name]}
+    return {name: body[name] for name in body for other in others if name not in other or other[name] != body[name]}
 
 
 def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequence[Exchange]) -> dict[str, str]:
-    """The id of the smallest request that shows it, for each requirement that is broken."""
+    """The id of the reproducer of each broken requirement, by the requirement's id."""
     by_id = {x.case.id: x for x in exchanges}
     answered = [x for x in exchanges if x.case.hang_up_after is None and not slow(x)]
     smaller = [x for x in answered if x.case.origin == SHRINK]
-    found: dict[str, str] = {}
+    reproducers: dict[str, str] = {}
     for verdict in verdicts:
-        first = blamed(verdict, by_id)
-        if verdict.outcome not in BROKEN or first is None:
+        original = blamed(verdict, by_id)
+        if verdict.outcome not in BROKEN or original is None:
             continue
-        best, row = first.case, verdict.requirement
-        if shrinkable(row):
-            beside = controls(first, row, exchanges)
-            value = probed(first, beside)
-            # evidence is told up to a number; each smaller one was made of one before it, so of two the later counts
+        best, requirement = original.case, verdict.requirement
+        if shrinkable(requirement):
+            beside = controls(original, requirement, exchanges)
+            tried = probed(original, beside)
+            # Evidence is kept up to a number of violations; beyond it, any reply may show the failure. A shrunk request
+            # was made from an earlier one, so of two of one size the later counts.
             for x in answered if verdict.violations > len(verdict.evidence) and not beside else smaller:
-                made_of = _of(x.case.body, first.case.body) and _holds(x.case, value)
-                if made_of and _no_larger(x.case, best) and shows(row, x, beside, contract):
+                is_reduction = _reduces(x.case.body, original.case.body) and _contains(x.case, tried)
+                if is_reduction and _no_larger(x.case, best) and shows(requirement, x, beside, contract):
                     best = x.case
-        found[row.id] = best.id
-    return found
+        reproducers[requirement.id] = best.id
+    return reproducers
 
 
 def _no_larger(case: RequestCase, best: RequestCase) -> bool:
-    mine, others = size(case), size(best)
-    return mine < others or (mine == others and case.origin == SHRINK)
+    return size(case) < size(best) or (size(case) == size(best) and case.origin == SHRINK)
 
 
-def _of(new: Any, old: Any) -> bool:
-    """Whether a value was made of another by leaving out and cutting: what fails otherwise is another failure."""
+def _reduces(new: Any, old: Any) -> bool:
+    """Whether a value is another with members left out and values cut; a request that is not shows another failure."""
     if new == SIMPLEST and isinstance(old, (str, list)):
         return True
     if isinstance(new, Mapping) and isinstance(old, Mapping):
-        return all(name in old and _of(new[name], old[name]) for name in new)
+        return all(name in old and _reduces(new[name], old[name]) for name in new)
     if isinstance(new, list) and isinstance(old, list):
-        return len(new) <= len(old) and all(any(_of(one, other) for other in old) for one in new)
+        return len(new) <= len(old) and all(any(_reduces(item, other) for other in old) for item in new)
     if isinstance(new, str) and isinstance(old, str):
         return new in old
     if isinstance(new, int) and isinstance(old, int) and not isinstance(old, bool):
@@ -181,7 +186,7 @@ def _of(new: Any, old: Any) -> bool:
     return bool(new == old)
 
 
-def _holds(case: RequestCase, members: Mapping[str, Any]) -> bool:
+def _contains(case: RequestCase, members: Mapping[str, Any]) -> bool:
     body = case.body
     return isinstance(body, Mapping) and all(name in body and body[name] == members[name] for name in members)
 

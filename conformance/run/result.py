@@ -1,4 +1,4 @@
-"""What a run was and what came of it."""
+"""The result of a run, which reports are written from."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from conformance.model.exchange import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What was tested, under the name that reports give it."""
+    """What was judged, under the name that reports give it."""
 
     name: str
     base_url: str
     model: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
-    """What reports are made of. `incomplete` says why the verdicts are not the last word, where they are not.
+    """One run of one contract. `incomplete` says why verdicts are missing or unconfirmed; empty where none is.
 
-    `smallest` is the case that shows a broken requirement with the least, by the requirement's id.
+    `unsent` has the reason by the id of each case that was not sent, `smallest` the id of the smallest case that shows
+    a broken requirement, by the requirement's id.
     """
 
     contract: Contract
