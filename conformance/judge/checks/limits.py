@@ -158,7 +158,7 @@ def edge_is_observed(group: Group, context: CheckContext) -> Findings:
 BEYOND_CONTEXT: Final = re.compile(r"context|too long|too large|maximum.{0,24}(?:length|tokens)", re.IGNORECASE)
 LONG: Final = 400  # bytes of a request; a shorter one fits any context. A choice
 
-PROBES_OF_SINGLE_VALUES: Final = frozenset({"accept", "refuse", "observe", "overflow"})
+KINDS_OF_ONE_VALUE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
 
 @check(
@@ -178,9 +178,8 @@ def combination_is_accepted(x: Exchange, context: CheckContext) -> Findings:
     case = x.case
     if case.validity is not Validity.VALID or case.credential is not Credential.KEY or case.hostile:
         return
-    if case.method != context.contract.method or any(
-        part.role == "probe" and part.kind in PROBES_OF_SINGLE_VALUES for part in case.groups
-    ):
+    tries_one_value = any(part.role == "probe" and part.kind in KINDS_OF_ONE_VALUE for part in case.groups)
+    if case.method != context.contract.method or tries_one_value:
         return
     if accepted(x):
         yield Satisfied()
