@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.judge.catalogue import CheckContext, load
-from conformance.judge.checks.sampling_statistics import at_most, rank_sum, repetition
+from conformance.judge.checks.sampling_statistics import binomial_cdf, rank_sum_p_value, repetition
 from conformance.judge.fixtures import choice, completion, contract, group, logprobs, plain
 from conformance.judge.tolerances import RISK
 from conformance.model import Inconclusive, Satisfied, Violation
@@ -35,18 +35,18 @@ def test_the_rank_sum_is_that_of_all_ways_to_split_the_replies(first, second):
     ranks = [sum(value < one for value in pool) + (sum(value == one for value in pool) + 1) / 2 for one in pool]
     reached = sum(ranks[len(first) :])
     splits = [sum(ranks[place] for place in places) for places in combinations(range(len(pool)), len(second))]
-    assert rank_sum(first, second) == pytest.approx(sum(one >= reached for one in splits) / len(splits))
+    assert rank_sum_p_value(first, second) == pytest.approx(sum(one >= reached for one in splits) / len(splits))
 
 
 def test_the_bound_of_a_binomial_is_its_tail():
-    assert at_most(2, 4, 0.5) == pytest.approx((1 + 4 + 6) / 16)
-    assert at_most(12, 12, 0.9) == pytest.approx(1)
+    assert binomial_cdf(2, 4, 0.5) == pytest.approx((1 + 4 + 6) / 16)
+    assert binomial_cdf(12, 12, 0.9) == pytest.approx(1)
 
 
 def test_twelve_replies_at_each_end_are_just_enough():
-    assert rank_sum([0.0] * 12, [1.0] * 12) == 1 / comb(24, 12) < RISK
-    assert rank_sum([0.0] * 11, [1.0] * 11) > RISK
-    assert rank_sum([0.0] * 11 + [2.0], [1.0] * 12) > RISK, "one reply out of place is one too many"
+    assert rank_sum_p_value([0.0] * 12, [1.0] * 12) == 1 / comb(24, 12) < RISK
+    assert rank_sum_p_value([0.0] * 11, [1.0] * 11) > RISK
+    assert rank_sum_p_value([0.0] * 11 + [2.0], [1.0] * 12) > RISK, "one reply out of place is one too many"
 
 
 DIFFERENT = [f" {number}" for number in range(12)]

@@ -51,9 +51,9 @@ def mean_logprobs(replies: Sequence[Exchange], context: CheckContext) -> list[fl
     """The mean log probability of the tokens of each choice that the limit ended, so that all have one length."""
     means = []
     for x in replies:
-        for text in x.choices.values():
-            values = [value for value in (text.logprobs or {}).get("token_logprobs", []) if is_number(value)]
-            if values and text.finish_reason == context.length and len(values) == context.request(x).max_tokens:
+        for answer in x.choices.values():
+            values = [value for value in (answer.logprobs or {}).get("token_logprobs", []) if is_number(value)]
+            if values and answer.finish_reason == context.length and len(values) == context.request(x).max_tokens:
                 means.append(sum(values) / len(values))
     return means
 

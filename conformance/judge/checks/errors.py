@@ -1,4 +1,4 @@
-"""Errors: that a refusal is one, and that a program and a person can both read it."""
+"""Errors: an error has an error status, and both programs and people can read it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
 GATEWAY: Final = frozenset({413, 502, 503, 504})
-"""Answered by whatever stands before the target: its words are not the target's."""
+"""Statuses that a gateway before the target may have sent, with a body that is not the target's."""
 
 FINE: Final = completion(choice())
 
 
-def _of_the_operation(x: Exchange, context: CheckContext) -> bool:
-    """Whether the operation itself answered: another method may never reach it."""
+def _from_operation(x: Exchange, context: CheckContext) -> bool:
+    """Whether the operation itself answered with a status that is judged; other methods may never reach it."""
     only = context.get("statuses")
     return (
         x.case.method == context.contract.method
@@ -52,11 +52,11 @@ def _of_the_operation(x: Exchange, context: CheckContext) -> bool:
 def error_is_json(x: Exchange, context: CheckContext) -> Findings:
     """An error has a JSON object as its body, declared as JSON.
 
-    SDKs look for the reason in the parsed body; with text or HTML they raise without one, or fail to parse.
+    SDKs take the reason from the parsed body; with text or HTML they raise without a reason, or fail to parse.
 
-    Fix: send every error through the handler that writes the JSON body, those of the framework and router too.
+    Fix: send every error, those of the framework and router included, through the handler that writes the JSON body.
     """
-    if not _of_the_operation(x, context):
+    if not _from_operation(x, context):
         return
     declared = x.media_type == "application/json" or x.media_type.endswith("+json")
     if isinstance(x.json, Mapping) and declared:
@@ -81,39 +81,39 @@ MEMBERS: Final = {"members": ["message", "type", "param", "code"]}
     ),
 )
 def error_has_envelope(x: Exchange, context: CheckContext) -> Findings:
-    """An error body has the common envelope: an `error` object whose message says something.
+    """An error body has the common envelope: an `error` object with a message that is not empty.
 
-    Clients read `error.message`, and branch on its type and code; in any other shape they show an error without words.
+    Clients read `error.message` and branch on its type and code; from any other shape they report no reason at all.
 
-    Fix: answer `{"error": {"message": …, "type": …, "param": …, "code": …}}`, with null where there is nothing to say.
+    Fix: answer `{"error": {"message": …, "type": …, "param": …, "code": …}}`, with null for what does not apply.
     """
-    if not _of_the_operation(x, context) or not isinstance(x.json, Mapping):
-        return  # a body that is no JSON has its own check
-    wrong = _envelope_faults(x.json.get("error", MISSING), context.get("members", ["message"]))
-    if wrong and str(x.status) in context.contract.errors:
-        return  # a documented shape has its own rows
-    if wrong:
+    if not _from_operation(x, context) or not isinstance(x.json, Mapping):
+        return  # error_is_json judges a body that is no JSON
+    defects = _envelope_defects(x.json.get("error", MISSING), context.get("members", ["message"]))
+    if defects and str(x.status) in context.contract.errors:
+        return  # a documented shape has requirements of its own
+    if defects:
         expected = f"an error object with {', '.join(context.get('members', ['message']))}"
-        yield Violation(f"HTTP {x.status}: {'; '.join(wrong)}; expected {expected}", "/error")
+        yield Violation(f"HTTP {x.status}: {'; '.join(defects)}; expected {expected}", "/error")
     else:
         yield Satisfied("/error")
 
 
-def _envelope_faults(told: Any, members: list[str]) -> list[str]:
-    if not isinstance(told, Mapping):
-        return [f"error is {show(told, 80)}"]
-    faults = [f"error.{name} is absent" for name in members if name not in told]
-    message, param, kind, code = (told.get(name) for name in ("message", "param", "type", "code"))
-    if "message" in told and not (isinstance(message, str) and message.strip()):
-        faults.append(f"error.message is {show(message, 60)}")
-    faults += [
+def _envelope_defects(error: Any, members: list[str]) -> list[str]:
+    if not isinstance(error, Mapping):
+        return [f"error is {show(error, 80)}"]
+    defects = [f"error.{name} is absent" for name in members if name not in error]
+    message, param, kind, code = (error.get(name) for name in ("message", "param", "type", "code"))
+    if "message" in error and not (isinstance(message, str) and message.strip()):
+        defects.append(f"error.message is {show(message, 60)}")
+    defects += [
         f"error.{name} is {show(value, 60)}"
         for name, value in (("param", param), ("type", kind))
         if not (value is None or isinstance(value, str))
     ]
     if not (code is None or isinstance(code, (str, int))):
-        faults.append(f"error.code is {show(code, 60)}")
-    return faults
+        defects.append(f"error.code is {show(code, 60)}")
+    return defects
 
 
 @check(
@@ -132,27 +132,29 @@ def _envelope_faults(told: Any, members: list[str]) -> list[str]:
 def refusal_is_not_a_success(x: Exchange, context: CheckContext) -> Findings:
     """No reply with HTTP 2xx has an error in the place of its completion.
 
-    Clients, retries, caches, metrics and billing go by the status; an error behind a 200 looks like an empty success.
+    Clients, retries, caches, metrics and billing go by the status; an error with a 200 looks like an empty success.
 
-    Fix: validate before the status line is sent, streams too, and put the error's code into the status.
+    Fix: validate before the status line is sent, for streams too, and use the status that the error has.
     """
     if not x.successful or not x.documents:
         return
     if error_instead(x):
-        expected = "expected the 4xx or 5xx that it stands for"
-        yield Violation(f"HTTP {x.status} carries {show(x.documents[0].value)}; {expected}", x.documents[0].at)
+        document = x.documents[0]
+        yield Violation(f"HTTP {x.status} with {show(document.value)}; expected a 4xx or 5xx", document.at)
     else:
         yield Satisfied()
 
 
 def _message(x: Exchange) -> str:
-    """The words meant for a person; what is no text is not spoken in them."""
-    told = error_object(x.json)
-    message = next((told[name] for name in MESSAGE_MEMBERS if name in told), "") if isinstance(told, Mapping) else told
+    """The message for a person; empty where it is not a string."""
+    error = error_object(x.json)
+    message = error
+    if isinstance(error, Mapping):
+        message = next((error[name] for name in MESSAGE_MEMBERS if name in error), "")
     return message if isinstance(message, str) else ""
 
 
-STACK: Final = {
+INTERNALS: Final = {
     "a stack trace": re.compile(
         r"Traceback \(most recent call last\)|\bpanicked at\b|goroutine \d+ \[|\n[ \t]+at [\w.$<>]+\("
     ),
@@ -178,24 +180,24 @@ SERIALISED: Final = re.compile(r"^\s*\[?\{['\"]\w+['\"]\s*:.*\}\]?\s*$", re.DOTA
     ),
 )
 def error_message_is_clean(x: Exchange, context: CheckContext) -> Findings:
-    """An error speaks to the caller: no stack trace, no path, no exception or JSON text inside its message.
+    """An error message is a sentence for the caller: no stack trace, path, exception or serialised data in it.
 
-    Users are shown these words; and what they reveal of the server's insides helps those who attack it.
+    Users are shown this message, and what it reveals about the server's internals helps attackers.
 
-    Fix: catch exceptions at the edge, log them with the request id, and say in a sentence what to change.
+    Fix: catch exceptions at the outermost handler, log them with the request id, and send a sentence on what to change.
     """
-    if not _of_the_operation(x, context) or not x.content:
+    if not _from_operation(x, context) or not x.content:
         return
     message = _message(x)[:20_000]
     text = x.content[:20_000].decode("utf-8", "replace")
     sent = x.case.content.decode("utf-8", "replace")
-    for what, pattern in STACK.items():
-        found = pattern.search(message) or (pattern.search(text) if what != "an exception" else None)
-        if found and found[0] not in sent:
-            yield Violation(f"the error has {what}, {show(found[0], 100)}; expected a sentence", "/error/message")
+    for what, pattern in INTERNALS.items():
+        match = pattern.search(message) or (pattern.search(text) if what != "an exception" else None)
+        if match and match[0] not in sent:
+            yield Violation(f"the error has {what}, {show(match[0], 100)}; expected a sentence", "/error/message")
             return
     if SERIALISED.match(message):
-        yield Violation(f"the message is {show(message)}, serialised data; expected a sentence", "/error/message")
+        yield Violation(f"the message is serialised data, {show(message)}; expected a sentence", "/error/message")
     else:
         yield Satisfied("/error/message")
 
@@ -212,7 +214,7 @@ KNOWN_STATUS: Final = {"statuses": [400, 401, 429, 500]}
 def error_status_is_documented(x: Exchange, context: CheckContext) -> Findings:
     """An error has a status that the document lists.
 
-    Generated clients know the documented statuses only and raise "unexpected status" for the others.
+    Generated clients know only the documented statuses and raise "unexpected status" for all others.
 
     Fix: list the status in the OpenAPI document, or answer with one that is listed.
     """
@@ -225,7 +227,8 @@ def error_status_is_documented(x: Exchange, context: CheckContext) -> Findings:
 
 UNDER_TEST: Final = re.compile(r"^request\.(\w+)")
 PART: Final = re.compile(r"^request\.\w+(?:\.\w+)*\.(\w+)\.[\w-]+$")
-"""The last part of a path: to name it is as good as to name the member that it is a part of, where it is no word."""
+"""The last member of a path, such as `include_usage`. Naming it is as good as naming the member at the top, unless its
+name is an ordinary word, which is taken for a name only in `error.param`."""
 
 
 @check(
@@ -239,43 +242,44 @@ PART: Final = re.compile(r"^request\.\w+(?:\.\w+)*\.(\w+)\.[\w-]+$")
     ),
 )
 def error_names_the_field(group: Group, context: CheckContext) -> Findings:
-    """A refusal names the member of the request that it is about, and no other.
+    """A refusal names the member of the request that caused it, and no other.
 
     With a dozen parameters in a request, "invalid request" leaves the caller to try them one by one.
 
     Fix: fill in `error.param`, and begin the message with the parameter's name.
     """
-    field = UNDER_TEST.match(group.key)
+    parameter = UNDER_TEST.match(group.key)
     probe = next((x for x in group.all("probe") if x.refused and isinstance(x.json, Mapping)), None)
-    if field is None or probe is None:
+    if parameter is None or probe is None:
         return
-    names = _under_test(field[1], group.key, context)
+    names = _members_under_test(parameter[1], group.key, context)
     parts = [*names, *PART.findall(group.key.partition(" ")[0])]
     param, expected = error_param(probe.json), " or ".join(names)
-    own = isinstance(param, str) and bool(param)
-    if own and any(name_pattern(name).search(param) for name in parts):
+    has_param = isinstance(param, str) and bool(param)
+    if has_param and any(name_pattern(name).search(param) for name in parts):
         yield Satisfied(label(group))
-    elif own:
-        seen = f"{describe_probe(group, probe, context)}: the member that is named is {show(param)}"
+    elif has_param:
+        seen = f"{describe_probe(group, probe, context)}: the error names {show(param)}"
         yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
     elif any(name_pattern(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Satisfied(label(group))
     else:
         seen = f"{describe_probe(group, probe, context)}: {describe_reply(probe)}"
-        yield Violation(f"{seen}; expected {expected} to be named", "/error", probe.case.id)
+        yield Violation(f"{seen}; expected a message that names {expected}", "/error", probe.case.id)
 
 
-def _under_test(name: str, key: str, context: CheckContext) -> list[str]:
-    """The member under test; of a combination, each of those that do not go together."""
-    rule = next((one for one in context.contract.combinations if one.id == key.partition(" ")[0]), None)
-    if rule is None:
+def _members_under_test(name: str, key: str, context: CheckContext) -> list[str]:
+    """The member under test; of a combination, all members that restrict one another."""
+    combination = next((rule for rule in context.contract.combinations if rule.id == key.partition(" ")[0]), None)
+    if combination is None:
         return [name]
-    compared = [one for one in rule.compare or () if isinstance(one, str) and one in context.contract.parameters]
-    return list(dict.fromkeys([name, *rule.given, *rule.where, *rule.shape, *compared]))
+    parameters = context.contract.parameters
+    compared = [member for member in combination.compare or () if isinstance(member, str) and member in parameters]
+    return list(dict.fromkeys([name, *combination.given, *combination.where, *combination.shape, *compared]))
 
 
-def _required(parameter: Parameter | None) -> bool:
-    """Whether the target may rightly speak of it though it was not sent."""
+def _may_be_named_unsent(parameter: Parameter | None) -> bool:
+    """Whether an error may name this parameter though it was not sent: it is required, or has a default."""
     return parameter is not None and (parameter.required or parameter.default is not MISSING)
 
 
@@ -287,42 +291,40 @@ def _required(parameter: Parameter | None) -> bool:
     bad=lambda: example(plain({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}, status=422)),
 )
 def error_names_a_sent_field(x: Exchange, context: CheckContext) -> Findings:
-    """A refusal speaks of members that the request has, or ought to have.
+    """A refusal names only members that the request has, or should have.
 
-    A member that the caller never sent was added on the way, by a gateway that the caller cannot mend.
+    A member that the caller never sent was added by a gateway, where the caller cannot change it.
 
-    Fix: pass requests on as they came; what a gateway adds for itself it must take back when it is refused.
+    Fix: forward requests unchanged; if a member that the gateway adds is refused, retry without it.
     """
     if not isinstance(x.case.body, Mapping) or not isinstance(x.json, Mapping) or not x.refused:
         return
-    named = _fields(x.json)
-    foreign = [
-        name for name in named if name not in x.case.body and not _required(context.contract.parameters.get(name))
-    ]
+    named, parameters = _named_members(x.json), context.contract.parameters
+    unsent = [name for name in named if name not in x.case.body and not _may_be_named_unsent(parameters.get(name))]
     if named:
         expected = "a member of the request, or one that is required"
-        yield expect(not foreign, f"the error is about {show(foreign)}, which was not sent", expected, "/error")
+        yield expect(not unsent, f"the error names {show(unsent)}, which was not sent", expected, "/error")
 
 
-def _fields(body: Mapping[str, Any]) -> list[str]:
-    """The request members that an error body names: `error.param`, or the places of a validation report."""
+def _named_members(body: Mapping[str, Any]) -> list[str]:
+    """The request members that an error body names: in `error.param`, or in the `loc` of a validation report."""
     report, param = body.get("detail"), error_param(body)
-    found = [param] if isinstance(param, str) else []
+    paths = [param] if isinstance(param, str) else []
     for item in report[:20] if isinstance(report, list) else []:
         at = item.get("loc") if isinstance(item, Mapping) else None
         if isinstance(at, list) and len(at) > 1 and at[0] == "body" and isinstance(at[1], str):
-            found.append(at[1])
-    tops = (re.split(r"[.\[]", one.removeprefix("body."))[0] for one in found)
+            paths.append(at[1])
+    tops = (re.split(r"[.\[]", path.removeprefix("body."))[0] for path in paths)
     return [name for name in tops if re.fullmatch(r"[a-z][a-z_]*", name) and name != "body"]
 
 
 def _shape(x: Exchange) -> tuple[Any, ...]:
-    """What of an error must not depend on the channel: status, members, and the words a program branches on."""
+    """The parts of an error that must not depend on `stream`: status, members, and the values a program branches on."""
     body = x.json if x.json is not MISSING else x.error
-    told = body.get("error", MISSING) if isinstance(body, Mapping) else MISSING
-    if not isinstance(told, Mapping):
-        return x.status, tuple(sorted(body)) if isinstance(body, Mapping) else (), type(told).__name__
-    return x.status, tuple(sorted(told)), tuple(show(told.get(name)) for name in ("type", "code", "param"))
+    error = body.get("error", MISSING) if isinstance(body, Mapping) else MISSING
+    if not isinstance(error, Mapping):
+        return x.status, tuple(sorted(body)) if isinstance(body, Mapping) else (), type(error).__name__
+    return x.status, tuple(sorted(error)), tuple(show(error.get(name)) for name in ("type", "code", "param"))
 
 
 @check(
@@ -336,35 +338,36 @@ def _shape(x: Exchange) -> tuple[Any, ...]:
     ),
 )
 def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findings:
-    """The same mistake is refused in the same way, with and without `stream`.
+    """The same invalid request is refused in the same way, with and without `stream`.
 
-    A client has one place where it handles refusals; a second status or shape for streams slips past it.
+    A client handles refusals in one place; another status or shape for streams is not recognised there.
 
     Fix: validate before the reply begins, on one path for both, and write the error as plain JSON.
     """
     pairs = list(zip(group.all("plain"), group.all("stream"), strict=False))
-    sure = [pair for pair in pairs if not any(_unsure(x) for x in pair)]
-    if not sure:
+    conclusive = [pair for pair in pairs if not any(_is_transient(x) for x in pair)]
+    if not conclusive:
         if pairs:
             yield Inconclusive(
                 f"{label(group)}: {describe_reply(pairs[0][0])} plain, {describe_reply(pairs[0][1])} streamed"
             )
         return
-    apart = [pair for pair in sure if _shape(pair[0]) != _shape(pair[1])]
-    if all(x.successful for pair in sure for x in pair):
-        return  # accepted on both: the rows on refusing speak of that
-    if apart:
-        one, other = apart[0]
-        seen = f"{label(group)}: plain {_told(one)}; streamed {_told(other)}"
-        yield Violation(f"{seen}; expected the same error on both", "/error", other.case.id, len(apart) < len(sure))
+    different = [pair for pair in conclusive if _shape(pair[0]) != _shape(pair[1])]
+    if all(x.successful for pair in conclusive for x in pair):
+        return  # both accepted: the requirements on refusing judge that
+    if different:
+        plainly, streamed = different[0]
+        seen = f"{label(group)}: plain {_describe_shape(plainly)}; streamed {_describe_shape(streamed)}"
+        flaky = len(different) < len(conclusive)
+        yield Violation(f"{seen}; expected the same error for both", "/error", streamed.case.id, flaky=flaky)
     else:
         yield Satisfied(label(group))
 
 
-def _unsure(x: Exchange) -> bool:
+def _is_transient(x: Exchange) -> bool:
     return x.status is None or x.status >= 500 or x.status in TRANSIENT
 
 
-def _told(x: Exchange) -> str:
-    _, members, words = _shape(x)
-    return f"{describe_reply(x)} with members {show(list(members), 80)} and {show(words, 80)}"
+def _describe_shape(x: Exchange) -> str:
+    _, members, values = _shape(x)
+    return f"{describe_reply(x)} with members {show(list(members), 80)} and {show(values, 80)}"

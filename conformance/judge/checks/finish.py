@@ -1,4 +1,4 @@
-"""Finish: why each choice ended, said once and for good."""
+"""Finish: each choice has one finish reason, and it is the right one."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ OPEN = completion(choice(" 4", finish=None))
 def every_choice_finishes(x: Exchange, context: CheckContext) -> Findings:
     """Each choice has a finish reason when the reply is complete.
 
-    Without it a client cannot tell a whole text from one that was cut, and agents wait for an end that never comes.
+    Without it a client cannot tell a complete text from one that was cut, and agents wait for an end that never comes.
 
-    Fix: send the reason of each index, on every path: stop sequence, end of text and limit, with n > 1 and in batches.
+    Fix: send the reason for each index, on every path: stop sequence, end of text and limit, with n > 1 and in batches.
     """
     if x.error is not MISSING:
         return
     held = 0
-    for one in x.choices.values():
-        if one.finish_reason is not None:
+    for answer in x.choices.values():
+        if answer.finish_reason is not None:
             held += 1
         else:
-            said = show(one.parts[-1].value.get("finish_reason", MISSING))
-            seen = f"finish_reason is {said} at the end of choice {show(one.index)}, {len(one.parts)} parts"
-            yield Violation(f"{seen}; expected a reason", one.parts[-1].at)
+            last = answer.parts[-1]
+            value = show(last.value.get("finish_reason", MISSING))
+            seen = f"finish_reason is {value} in the last of {len(answer.parts)} parts of choice {show(answer.index)}"
+            yield Violation(f"{seen}; expected a reason", last.at)
     if held:
         yield Satisfied(count=held)
 
@@ -59,24 +60,22 @@ VALUES = {"values": ["stop", "length", "content_filter"], "null_in_chunks": True
 def finish_reason_is_one_of(x: Exchange, context: CheckContext) -> Findings:
     """A finish reason is one of the documented values, and null in a chunk before the end.
 
-    Clients map it to an enumeration: an engine's own word or an empty string raises, or passes as unfinished.
+    Clients map it to an enumeration: an undocumented value raises there, and an empty string may pass as unfinished.
 
-    Fix: translate the engine's reasons to the documented ones; send null, not '', until the choice is finished.
+    Fix: translate the engine's reasons to the documented ones; send null, not "", until the choice is finished.
     """
     values = context.get("values", VALUES["values"])
-    null_is_fine = not x.streamed or context.get(
-        "null_in_chunks", True
-    )  # null in a plain body: see every_choice_finishes
+    null_is_allowed = not x.streamed or context.get("null_in_chunks", True)  # every_choice_finishes judges plain bodies
     held = 0
     for document in x.documents:
-        for one in document.choices:
-            reason = one.get("finish_reason", MISSING)
-            if reason is MISSING or (reason is None and null_is_fine):
+        for item in document.choices:
+            reason = item.get("finish_reason", MISSING)
+            if reason is MISSING or (reason is None and null_is_allowed):
                 continue
             if isinstance(reason, str) and reason in values:
                 held += 1
             else:
-                allowed = [*values, None] if x.streamed and null_is_fine else values
+                allowed = [*values, None] if x.streamed and null_is_allowed else values
                 expected = " or ".join("null" if value is None else str(value) for value in allowed)
                 yield Violation(f"finish_reason is {show(reason)}; expected {expected}", document.at)
     if held:
@@ -90,23 +89,23 @@ def finish_reason_is_one_of(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish="stop")), completion(choice("", finish="length")))),
 )
 def finish_reason_is_settled(x: Exchange, context: CheckContext) -> Findings:
-    """A choice is given one finish reason; it may be said twice, but not changed.
+    """The finish reason of a choice may be sent again, but it never changes.
 
-    A client acts on the first reason it sees: it asks for more after `length` and stops after `stop`.
+    A client acts on the first reason it sees: it requests more after `length` and stops after `stop`.
 
     Fix: decide the reason once, where generation ends, and send that.
     """
     if not x.streamed:
         return
-    for one in x.choices.values():
-        if one.finish_reason is None:
+    for answer in x.choices.values():
+        if answer.finish_reason is None:
             continue
-        reasons = list(dict.fromkeys(part.finish_reason for part in one.parts if part.finish_reason))
+        reasons = list(dict.fromkeys(part.finish_reason for part in answer.parts if part.finish_reason))
         if len(reasons) == 1:
-            yield Satisfied(one.at)
+            yield Satisfied(answer.at)
         else:
-            seen = f"choice {show(one.index)} finishes with {' and then '.join(map(show, reasons))}"
-            yield Violation(f"{seen}; expected one reason", one.parts[-1].at)
+            seen = f"choice {show(answer.index)} finishes with {' and then '.join(map(show, reasons))}"
+            yield Violation(f"{seen}; expected one reason", answer.parts[-1].at)
 
 
 @check(
@@ -116,24 +115,24 @@ def finish_reason_is_settled(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish="stop")), completion(choice(" 6")))),
 )
 def no_text_after_finish(x: Exchange, context: CheckContext) -> Findings:
-    """No text of a choice comes after its finish reason.
+    """No text of a choice is sent after its finish reason.
 
-    A client closes the choice when it finishes; what comes later is lost, or breaks its state.
+    A client closes the choice when it finishes; later text is lost, or breaks its state.
 
     Fix: send the reason with the last text, or after it.
     """
     if not x.streamed:
         return
-    for one in x.choices.values():
-        if one.finish_reason is None:
+    for answer in x.choices.values():
+        if answer.finish_reason is None:
             continue
-        first = next(place for place, part in enumerate(one.parts) if part.finish_reason)
-        late = next((part for part in one.parts[first + 1 :] if part.text), None)
+        finished = next(number for number, part in enumerate(answer.parts) if part.finish_reason)
+        late = next((part for part in answer.parts[finished + 1 :] if part.text), None)
         if late is None:
-            yield Satisfied(one.at)
+            yield Satisfied(answer.at)
         else:
-            seen = f"choice {show(one.index)} has text {show(late.text, 60)} after finish_reason"
-            yield Violation(f"{seen} {show(one.parts[first].finish_reason)}; expected no more text", late.at)
+            seen = f"choice {show(answer.index)} has text {show(late.text, 60)} after finish_reason"
+            yield Violation(f"{seen} {show(answer.parts[finished].finish_reason)}; expected no more text", late.at)
 
 
 SCORED = {"max_tokens": 4, "logprobs": 1}
@@ -141,17 +140,17 @@ FOUR = (" a b c d", [" a", " b", " c", " d"])
 SHORT = 1_000  # bytes of a request whose prompt fits any context beside so few tokens
 
 
-def _visible(one: Choice, limit: int, spent: bool) -> int:
-    """How many tokens of a choice have text, as far as that is certain.
+def _tokens_with_text(choice: Choice, limit: int, used_up: bool) -> int:
+    """A lower bound on the number of tokens of a choice that have text.
 
-    Those listed, where they make up its text; or its chunks with text, where as many tokens as allowed were `spent`;
-    or one, where no more are allowed.
+    The listed ones, where they add up to its text; or its chunks with text, where usage says that the limit was
+    `used_up`; or one, where the limit is one.
     """
-    tokens = (one.logprobs or {}).get("tokens", ())
-    if all(isinstance(token, str) for token in tokens) and "".join(tokens) == one.text:
+    tokens = (choice.logprobs or {}).get("tokens", ())
+    if all(isinstance(token, str) for token in tokens) and "".join(tokens) == choice.text:
         return sum(bool(token) for token in tokens)
-    chunks = sum(bool(part.text) for part in one.parts)
-    return chunks if spent else min(chunks, 1) if limit == 1 else 0
+    chunks = sum(bool(part.text) for part in choice.parts)
+    return chunks if used_up else min(chunks, 1) if limit == 1 else 0
 
 
 @check(
@@ -173,31 +172,32 @@ def _visible(one: Choice, limit: int, spent: bool) -> int:
     ),
 )
 def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
-    """A choice is said to have reached the limit where it has that many tokens, and only there.
+    """A choice finishes with `length` where it has as many tokens as its limit allows, and only there.
 
-    After `length` a client asks for the rest, after `stop` it does not: told wrongly it pays more or loses the end.
+    After `length` a client requests the rest, after `stop` it does not: a wrong reason costs money or loses text.
 
-    Fix: decide the reason for each choice by its own tokens; say `stop` only after a stop sequence or the end of text.
+    Fix: decide the reason of each choice by its own tokens; use `stop` only for a stop sequence or the end of text.
     """
     request = context.request(x)
     limit, reason = request.max_tokens or 0, context.get("reason", context.length)
     if not 0 < limit <= SMALL_MAX_TOKENS or request.echo or len(x.case.content) > SHORT:
         return
     used_up = token_count(x.usage, "completion_tokens") == limit * request.choices and request.best_of == request.n
-    spent = x.streamed and used_up
     may_stop = bool(request.stops) or request.get("response_format") is not None
-    for one in x.choices.values():
-        at = one.parts[-1].at
+    for answer in x.choices.values():
+        at = answer.parts[-1].at
         if x.reasoned:
             yield Observation("reasoning", "its tokens count, and are not listed", at)
-        elif one.finish_reason == reason:
-            tokens = len((one.logprobs or {}).get("tokens", ()))
+        elif answer.finish_reason == reason:
+            tokens = len((answer.logprobs or {}).get("tokens", ()))
             if tokens < limit and used_up:
-                yield Satisfied(at)  # that fewer are listed than counted is a row of its own
+                yield Satisfied(at)  # another requirement judges that fewer tokens are listed than counted
             elif tokens:
-                seen = f"choice {show(one.index)} finishes with {show(reason)} after {tokens} tokens"
+                seen = f"choice {show(answer.index)} finishes with {show(reason)} after {tokens} tokens"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
-        elif one.finish_reason == context.stop and not may_stop and (visible := _visible(one, limit, spent)):
-            # An end of text that comes as the last token leaves no room for so many visible ones.
-            seen = f"choice {show(one.index)} finishes with {show(context.stop)} after {visible} visible tokens"
-            yield expect(visible < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)
+        elif may_stop or answer.finish_reason != context.stop:
+            continue
+        elif tokens := _tokens_with_text(answer, limit, x.streamed and used_up):
+            # A token that ends the text has none itself: of the tokens up to the limit, all but one may have text.
+            seen = f"choice {show(answer.index)} finishes with {show(context.stop)} after {tokens} tokens with text"
+            yield expect(tokens < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)

@@ -1,4 +1,4 @@
-"""Structured output: where JSON is asked for, the text is JSON."""
+"""Structured output: where the request is for JSON, the text is JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.judge.comparison import attribute_to, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, group, plain
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Group
-from conformance.model.json_text import MISSING, dumps, loads
+from conformance.model.json_text import dumps, loads
 from conformance.model.request_view import RequestView
 
 OBJECT: Final = {"response_format": {"type": "json_object"}}
@@ -26,13 +26,13 @@ NAMED: Final = {
 _DECODER: Final = json.JSONDecoder()
 
 
-def wanted(request: RequestView) -> tuple[bool, Mapping[str, Any] | None]:
-    """Whether JSON is asked for, and the schema that it should fit, if one is named."""
-    told = request.get("response_format")
-    if not isinstance(told, Mapping) or told.get("type") not in ("json_object", "json_schema"):
+def requested_format(request: RequestView) -> tuple[bool, Mapping[str, Any] | None]:
+    """Whether the request is for JSON, and the schema that it should be valid against, if there is one."""
+    response_format = request.get("response_format")
+    if not isinstance(response_format, Mapping) or response_format.get("type") not in ("json_object", "json_schema"):
         return False, None
-    inner = told.get("json_schema")
-    schema = inner.get("schema") if isinstance(inner, Mapping) else told.get("schema")
+    inner = response_format.get("json_schema")
+    schema = inner.get("schema") if isinstance(inner, Mapping) else response_format.get("schema")
     return True, schema if isinstance(schema, Mapping) else None
 
 
@@ -48,9 +48,9 @@ def wanted(request: RequestView) -> tuple[bool, Mapping[str, Any] | None]:
     ),
 )
 def json_is_valid(group: Group, context: CheckContext) -> Findings:
-    """Where a JSON format is asked for, the text is JSON of that shape, or the beginning of it where the limit cut it.
+    """Where the request has a JSON format, the text is JSON of that shape, or a beginning of it where the limit cut it.
 
-    Programs parse the text at once; prose where JSON was promised stops them.
+    Programs parse the text directly; prose where JSON was promised makes them fail.
 
     Fix: constrain the sampler by the format, or refuse formats that cannot be enforced.
     """
@@ -60,65 +60,68 @@ def json_is_valid(group: Group, context: CheckContext) -> Findings:
         return
     for x in members(group, "probe"):
         request = context.request(x)
-        expected_when, schema = wanted(request)
-        for found in x.choices.values() if expected_when else ():
-            text = generated_text(request, found)
-            whole = found.finish_reason == context.stop and not request.stops
+        is_json, schema = requested_format(request)
+        for answer in x.choices.values() if is_json else ():
+            text = generated_text(request, answer)
+            complete = answer.finish_reason == context.stop and not request.stops
             if text is None or not text.strip():
                 yield Inconclusive("the text is blank, so it shows no format")
-            elif found.finish_reason in {context.stop, context.length}:
-                yield attribute_to(_judged(text.strip(), schema, whole=whole, at=found.at), x.case.id)
+            elif answer.finish_reason in {context.stop, context.length}:
+                finding = _finding_on_text(text.strip(), schema, complete=complete, at=answer.at)
+                yield attribute_to(finding, x.case.id)
 
 
-def _judged(text: str, schema: Mapping[str, Any] | None, *, whole: bool, at: str) -> Finding:
+def _finding_on_text(text: str, schema: Mapping[str, Any] | None, *, complete: bool, at: str) -> Finding:
     try:
         value, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
-        if whole:
+        if complete:
             return Violation(f"the text is {show(text)}; expected one JSON text", at)
         if not text.startswith("{") and _type(schema) == "object":
             return Violation(f"the text begins with {show(text[:40])}; expected a JSON object", at)
         return Satisfied(at)
     if end < len(text):
         return Violation(f"{show(text[end:])} follows the JSON text; expected nothing", at)
-    if whole and _strict(text) is MISSING:
+    if complete and not _is_strict_json(text):
         return Violation(f"the text is {show(text)}; expected JSON without NaN and Infinity", at)
-    if not isinstance(value, Mapping) and _type(schema) == "object" and (whole or not isinstance(value, (int, float))):
+    is_final = complete or not isinstance(value, (int, float))  # the limit may have cut a number
+    if not isinstance(value, Mapping) and _type(schema) == "object" and is_final:
         return Violation(f"the text is {show(text)}; expected a JSON object", at)
-    return _fits(value, schema, at) if whole and schema else Satisfied(at)
+    return _finding_on_value(value, schema, at) if complete and schema else Satisfied(at)
 
 
 def _type(schema: Mapping[str, Any] | None) -> Any:
-    """JSON mode means objects unless a schema says otherwise."""
+    """The type of the value that is expected: an object, unless a schema says otherwise."""
     return "object" if schema is None else schema.get("type")
 
 
-def _strict(text: str) -> Any:
+def _is_strict_json(text: str) -> bool:
     try:
-        return loads(text)
+        loads(text)
     except ValueError:
-        return MISSING
+        return False
+    return True
 
 
-def _fits(value: Any, schema: Mapping[str, Any], at: str) -> Finding:
-    if not _local(schema):
-        return Inconclusive("the schema that was asked for refers to another document")
+def _finding_on_value(value: Any, schema: Mapping[str, Any], at: str) -> Finding:
+    if not _is_self_contained(schema):
+        return Inconclusive("the schema of the request refers to another document")
     try:
         valid = validator(dumps(schema)).is_valid(value)
     except ValueError:
-        return Inconclusive("the schema that was asked for cannot be read")
+        return Inconclusive("the schema of the request is not a valid schema")
     if valid:
         return Satisfied(at)
-    return Violation(f"the text is {show(value)}; expected it to fit the schema {show(dict(schema))}", at)
+    return Violation(f"the text is {show(value)}; expected it to be valid against {show(dict(schema))}", at)
 
 
-def _local(schema: Any) -> bool:
-    """Whether all references stay in the schema: a verdict never depends on the network."""
+def _is_self_contained(schema: Any) -> bool:
+    """Whether all references stay inside the schema, so that a verdict never depends on the network."""
     if isinstance(schema, Mapping):
-        refers = (schema.get(name, "#") for name in ("$ref", "$dynamicRef", "$schema"))
-        own = all(isinstance(one, str) and (one.startswith("#") or "json-schema.org" in one) for one in refers)
-        return own and all(map(_local, schema.values()))
-    return all(map(_local, schema)) if isinstance(schema, list) else True
+        references = (schema.get(name, "#") for name in ("$ref", "$dynamicRef", "$schema"))
+        local = all(isinstance(ref, str) and (ref.startswith("#") or "json-schema.org" in ref) for ref in references)
+        return local and all(map(_is_self_contained, schema.values()))
+    return all(map(_is_self_contained, schema)) if isinstance(schema, list) else True
 
 
 def _probe(text: str, finish: str, request: Mapping[str, Any]) -> Group:

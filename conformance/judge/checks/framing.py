@@ -1,4 +1,4 @@
-"""Framing: what carries a completion: media types, JSON texts, events, and the `[DONE]` that ends a stream."""
+"""Framing: media types, JSON texts, events, and the `[DONE]` that ends a stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.model.json_text import MISSING, loads
 from conformance.model.sse import Event
 
 NO_SPACE: Final = re.compile(rb"(?:^|[\r\n])data:[^ \r\n][^\r\n]{0,40}")
-SILENT: Final = frozenset({"event", "id", "retry"})  # fields that dispatch nothing without data
+WITHOUT_EFFECT: Final = frozenset({"event", "id", "retry"})  # fields that dispatch no event without data
 
 
 @check(
@@ -26,7 +26,7 @@ SILENT: Final = frozenset({"event", "id", "retry"})  # fields that dispatch noth
 def stream_declares_event_stream(x: Exchange, context: CheckContext) -> Findings:
     """A streamed reply is declared as `text/event-stream`.
 
-    Clients choose their reader by the media type: with another one a browser refuses the stream and SDKs wait for JSON.
+    Clients choose their parser by the media type: with another one browsers refuse the stream and SDKs wait for JSON.
 
     Fix: send `Content-Type: text/event-stream` on each 200 to a request with `"stream": true`.
     """
@@ -43,9 +43,9 @@ def stream_declares_event_stream(x: Exchange, context: CheckContext) -> Findings
     bad=lambda: example(plain(completion(choice()), media_type="text/event-stream")),
 )
 def plain_declares_json(x: Exchange, context: CheckContext) -> Findings:
-    """A reply that was not to be streamed is declared as `application/json`.
+    """A reply to a request without streaming is declared as `application/json`.
 
-    SDKs hand the body to the JSON parser only under this media type, and give the caller bare text under any other.
+    SDKs parse the body as JSON only with this media type; with any other they return the bare text to the caller.
 
     Fix: send `Content-Type: application/json`, also when the request has no `stream` member at all.
     """
@@ -65,7 +65,7 @@ def plain_declares_json(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def plain_is_one_json_text(x: Exchange, context: CheckContext) -> Findings:
-    """The body of a plain reply is one JSON object, as RFC 8259 has it, and nothing else.
+    """The body of a plain reply is one JSON object as RFC 8259 defines it, and nothing else.
 
     A second value, a BOM, NaN or Infinity make strict parsers refuse the whole reply, which was paid for.
 
@@ -74,10 +74,10 @@ def plain_is_one_json_text(x: Exchange, context: CheckContext) -> Findings:
     if isinstance(x.json, Mapping):
         yield Satisfied("body")
     else:
-        yield Violation(f"the body {_unlike_json(x)}; expected one JSON object", "body")
+        yield Violation(f"the body {_why_not_an_object(x)}; expected one JSON object", "body")
 
 
-def _unlike_json(x: Exchange) -> str:
+def _why_not_an_object(x: Exchange) -> str:
     if x.decoded[1]:
         return f"cannot be read: {x.decoded[1]}"
     if not x.content:
@@ -87,7 +87,7 @@ def _unlike_json(x: Exchange) -> str:
     try:
         loads(x.content)
     except ValueError as error:
-        return f"begins {show(x.content[:40])} and is no JSON text: {show(str(error))}"
+        return f"begins with {show(x.content[:40])} and is no JSON text ({error})"
     return "is no JSON text"
 
 
@@ -100,15 +100,15 @@ def _unlike_json(x: Exchange) -> str:
 def body_is_utf8(x: Exchange, context: CheckContext) -> Findings:
     """The body is valid UTF-8.
 
-    JSON between systems and event streams are UTF-8 by their standards; one stray byte loses the text around it.
+    The standards of JSON and of event streams require UTF-8; one wrong byte loses the text around it.
 
-    Fix: hold back the bytes of an unfinished character until the next token completes it.
+    Fix: hold back the bytes of an incomplete character until the next token completes it.
     """
     try:
         x.content.decode("utf-8")
     except UnicodeDecodeError as error:
         seen = show(x.content[max(error.start - 8, 0) : error.start + 8])
-        yield Violation(f"byte {error.start} is no UTF-8, in {seen}; expected UTF-8", f"byte {error.start}")
+        yield Violation(f"byte {error.start} is not UTF-8, in {seen}; expected UTF-8", f"byte {error.start}")
     else:
         if x.content:
             yield Satisfied("body")
@@ -123,15 +123,15 @@ def body_is_utf8(x: Exchange, context: CheckContext) -> Findings:
 def stream_has_events(x: Exchange, context: CheckContext) -> Findings:
     """A stream has at least one `data` event besides `[DONE]`.
 
-    A reader of event streams sees only lines that begin with a field name; bare JSON lines give it no text at all.
+    Event stream parsers read only lines that begin with a field name; from bare JSON lines they get no text at all.
 
     Fix: write each chunk as `data: `, the JSON on one line, and two line ends.
     """
     if len(x.messages) > len(x.done):
         yield Satisfied()
     else:
-        begins = f"of which the first are {show(x.content[:40])}" if x.content else "in all"
-        yield Violation(f"no data event in {len(x.content)} bytes, {begins}; expected one for each chunk")
+        beginning = f", beginning with {show(x.content[:40])}" if x.content else ""
+        yield Violation(f"no data event in {len(x.content)} bytes{beginning}; expected one for each chunk")
 
 
 @check(
@@ -146,15 +146,15 @@ def stream_has_events(x: Exchange, context: CheckContext) -> Findings:
 def stream_payloads_are_json(x: Exchange, context: CheckContext) -> Findings:
     """The payload of each event is one JSON object, or `[DONE]`.
 
-    Clients parse each payload as it comes; the first that is no JSON ends the stream with an exception.
+    Clients parse each payload as it arrives; the first that is no JSON ends the stream with an exception.
 
-    Fix: give each event one whole JSON object; send keep-alives as comments (`: …`), never as data.
+    Fix: send one complete JSON object in each event; send keep-alives as comments (`: …`), never as data.
     """
     if not x.streamed:
         return
     objects = {document.number for document in x.documents if isinstance(document.value, Mapping)}
     for number, event in enumerate(x.messages):
-        # A tail that no blank line ended is dropped by clients before they parse it.
+        # Clients discard an event that no blank line ends, before they parse it.
         if number not in objects and number not in x.done and event.terminated:
             yield Violation(f"data is {show(event.data)}; expected one JSON object or [DONE]", f"event {number}")
     if objects:
@@ -168,9 +168,9 @@ def stream_payloads_are_json(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice()), done=False)),
 )
 def done_is_sent(x: Exchange, context: CheckContext) -> Findings:
-    """A stream is ended by `data: [DONE]`.
+    """A stream ends with `data: [DONE]`.
 
-    Without it a client cannot tell a finished stream from one whose connection was lost, and many wait for more.
+    Without it a client cannot tell a complete stream from a lost connection, and many wait for more.
 
     Fix: write `data: [DONE]` and a blank line after the last chunk, on each path that ends a stream.
     """
@@ -190,14 +190,14 @@ def done_is_sent(x: Exchange, context: CheckContext) -> Findings:
 def done_is_sent_once(x: Exchange, context: CheckContext) -> Findings:
     """`[DONE]` is sent once.
 
-    A client stops reading at the first; the second is left on a reused connection or parsed as JSON by naive readers.
+    A client stops reading at the first; the second stays on a reused connection, or a naive client parses it as JSON.
 
-    Fix: let one place end the stream; a proxy that adds `[DONE]` must drop the one from upstream.
+    Fix: end the stream in one place; a proxy that adds `[DONE]` must remove that of its upstream.
     """
     if len(x.done) == 1:
         yield Satisfied(f"event {x.done[0]}")
     elif x.done:
-        yield Violation(f"[DONE] comes {len(x.done)} times; expected once", f"event {x.done[1]}")
+        yield Violation(f"[DONE] is sent {len(x.done)} times; expected once", f"event {x.done[1]}")
 
 
 @check(
@@ -209,24 +209,24 @@ def done_is_sent_once(x: Exchange, context: CheckContext) -> Findings:
 def nothing_follows_done(x: Exchange, context: CheckContext) -> Findings:
     """No event follows `[DONE]`.
 
-    Clients stop reading there: text, usage or an error that comes later is lost.
+    Clients stop reading there: text, usage or an error that is sent later is lost.
 
     Fix: send the usage chunk and everything else before `[DONE]`, then close the response.
     """
     if not x.done:
         return
     first = x.messages[x.done[0]].end
-    later = [event for event in x.events[-20:] if event.start >= first and _says_something(event)]
+    later = [event for event in x.events[-20:] if event.start >= first and _has_content(event)]
     for event in later:
         yield Violation(f"{show(event.raw, 80)} follows [DONE]; expected the end of the stream", f"byte {event.start}")
     if not later:
         yield Satisfied(f"event {x.done[0]}")
 
 
-def _says_something(event: Event) -> bool:
-    """Whether clients would miss something: not of an event that the standard has them drop, nor of `[DONE]` again."""
+def _has_content(event: Event) -> bool:
+    """Whether clients would lose content: not with what the standard makes them ignore, or a second `[DONE]`."""
     return (event.data or "").strip() != DONE and any(
-        not line.blank and not line.comment and line.field not in SILENT for line in event.lines
+        not line.blank and not line.comment and line.field not in WITHOUT_EFFECT for line in event.lines
     )
 
 
@@ -239,9 +239,9 @@ def _says_something(event: Event) -> bool:
 def last_event_is_terminated(x: Exchange, context: CheckContext) -> Findings:
     """No chunk is cut off by the end of the stream.
 
-    The standard has clients discard an event that no blank line ended: its text or usage is lost without an error.
+    The standard makes clients discard an event that no blank line ends: its text or usage is lost without an error.
 
-    Fix: end each event with an empty line, the last chunk too, and flush before closing.
+    Fix: end each event, the last chunk included, with an empty line, and flush before closing.
     """
     if not x.events:
         return
@@ -249,7 +249,7 @@ def last_event_is_terminated(x: Exchange, context: CheckContext) -> Findings:
     if last.terminated or last.payload is None or len(x.messages) - 1 in x.done:
         yield Satisfied()
     else:
-        yield Violation(f"the stream ends in {show(last.raw[-80:])}; expected an empty line", f"byte {last.start}")
+        yield Violation(f"the stream ends with {show(last.raw[-80:])}; expected an empty line", f"byte {last.start}")
 
 
 @check(
@@ -261,7 +261,7 @@ def last_event_is_terminated(x: Exchange, context: CheckContext) -> Findings:
 def done_is_terminated(x: Exchange, context: CheckContext) -> Findings:
     """An empty line follows `data: [DONE]`.
 
-    Readers that keep to the standard never see a `[DONE]` that only the end of the stream closes.
+    Parsers that follow the standard ignore a `[DONE]` that no empty line ends.
 
     Fix: end `data: [DONE]` with two line ends, as every other event.
     """
@@ -283,16 +283,15 @@ def done_is_terminated(x: Exchange, context: CheckContext) -> Findings:
 def data_field_has_a_space(x: Exchange, context: CheckContext) -> Findings:
     """A space follows `data:`.
 
-    The standard allows to leave it out, but clients that look for the six characters `data: ` then see no event.
+    The standard makes the space optional, but clients that look for the six characters `data: ` find no event without.
 
     Fix: write `data: ` with its space.
     """
     if not x.messages:
         return
-    if found := NO_SPACE.search(x.content):
-        yield Violation(
-            f"a line begins {show(found[0].strip())}; expected a space after data:", f"byte {found.start()}"
-        )
+    if match := NO_SPACE.search(x.content):
+        seen = f"a line begins with {show(match[0].strip())}"
+        yield Violation(f"{seen}; expected a space after data:", f"byte {match.start()}")
     else:
         yield Satisfied()
 
@@ -306,13 +305,13 @@ def data_field_has_a_space(x: Exchange, context: CheckContext) -> Findings:
 def events_are_data_only(x: Exchange, context: CheckContext) -> Findings:
     """Events have no name of their own.
 
-    A standard event source gives a named event to no `message` listener, so that its chunk is lost.
+    A standard event source does not dispatch a named event to `message` listeners, so its chunk is lost.
 
-    Fix: leave out `event:` lines. An `id:` or `retry:` line does no harm, and is not held against anybody.
+    Fix: leave out `event:` lines. `id:` and `retry:` lines are harmless and not judged.
     """
     named = next((event for event in x.messages if event.name != "message"), None)
     if named is not None:
-        yield Violation(f"an event is called {show(named.name)}; expected no name", f"byte {named.start}")
+        yield Violation(f"an event has the name {show(named.name)}; expected none", f"byte {named.start}")
     elif x.messages:
         yield Satisfied()
 
@@ -326,9 +325,9 @@ def events_are_data_only(x: Exchange, context: CheckContext) -> Findings:
 def data_is_one_line(x: Exchange, context: CheckContext) -> Findings:
     """Each event has its JSON on one `data` line.
 
-    The standard joins several data lines; many clients read line by line and parse each for itself.
+    The standard joins several data lines; many clients read line by line and parse each line separately.
 
-    Fix: write JSON without line ends inside, in a single `data` line.
+    Fix: write JSON without line ends, in a single `data` line.
     """
     split = [
         number
@@ -348,11 +347,11 @@ def data_is_one_line(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish=None)), {"error": {"message": "out of memory", "code": 500}})),
 )
 def stream_carries_no_error(x: Exchange, context: CheckContext) -> Findings:
-    """A stream that began with HTTP 200 on a valid request runs to its end without an error inside.
+    """A stream that began with HTTP 200 on a valid request contains no error.
 
-    The status already said success: many clients show the partial text as the whole answer, or fail on the odd chunk.
+    The status was a success: many clients show the partial text as the complete answer, or fail on the error chunk.
 
-    Fix: check the request before the first byte and answer 4xx; when generation fails later, see why it does.
+    Fix: check the request before the first byte and answer 4xx; where generation fails later, find out why.
     """
     if not x.streamed or not x.messages:
         return
@@ -363,6 +362,6 @@ def stream_carries_no_error(x: Exchange, context: CheckContext) -> Findings:
         and (document.value.get("error") or (not document.choices and x.messages[document.number].name == "error"))
     ]
     for document in failed:
-        yield Violation(f"an event is {show(document.value)}; expected the completion to go on", document.at)
+        yield Violation(f"an event is {show(document.value)}; expected the completion to continue", document.at)
     if not failed:
         yield Satisfied()

@@ -1,4 +1,4 @@
-"""Headers: what a reply says of itself before its body."""
+"""Headers: charset, caching and request id of a reply."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ REQUEST_ID: Final = re.compile(r"(?:request|correlation|trace)-?id$|^cf-ray$|^tr
 def charset_is_utf8(x: Exchange, context: CheckContext) -> Findings:
     """Where the content type names a charset, it is UTF-8.
 
-    Clients that believe the header decode every character beyond ASCII into nonsense.
+    Clients that follow the header decode every character beyond ASCII wrongly.
 
-    Fix: leave the charset out, or say `charset=utf-8`.
+    Fix: leave the charset out, or send `charset=utf-8`.
     """
     declared = x.header("content-type")
     if declared is None:
         return
-    named = CHARSET.findall(declared)
-    if all(name.lower() in {"utf-8", "utf8"} for name in named):
+    if all(name.lower() in {"utf-8", "utf8"} for name in CHARSET.findall(declared)):
         yield Satisfied("content-type")
     else:
         yield Violation(f"content-type is {show(declared)}; expected charset=utf-8 or none", "content-type")
@@ -45,17 +44,17 @@ def charset_is_utf8(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice()), headers={"cache-control": "public, max-age=300"})),
 )
 def stream_is_not_cacheable(x: Exchange, context: CheckContext) -> Findings:
-    """A stream does not invite caches to keep it.
+    """A stream does not permit caches to store it.
 
-    A cache that stores a sampled completion replays it to the next caller, and holds the stream back until it is whole.
+    A cache that stores a sampled completion replays it to the next caller, and delays the stream until it is complete.
 
     Fix: send `Cache-Control: no-cache` with streams, and neither `public` nor a lifetime.
     """
-    told = (x.header("cache-control") or "").lower()
-    forbidden = "no-store" in told or "no-cache" in told
-    if not forbidden and (LIFETIME.search(told) or "public" in told):
-        yield Violation(f"cache-control is {show(told)}; expected no-cache or no-store", "cache-control")
-    else:  # without a lifetime no cache keeps the reply to a POST
+    directives = (x.header("cache-control") or "").lower()
+    forbidden = "no-store" in directives or "no-cache" in directives
+    if not forbidden and (LIFETIME.search(directives) or "public" in directives):
+        yield Violation(f"cache-control is {show(directives)}; expected no-cache or no-store", "cache-control")
+    else:  # RFC 9111 lets caches store a reply to POST only with an explicit lifetime
         yield Satisfied("cache-control")
 
 
@@ -68,14 +67,14 @@ def stream_is_not_cacheable(x: Exchange, context: CheckContext) -> Findings:
 def request_id_is_sent(x: Exchange, context: CheckContext) -> Findings:
     """A reply names the request in a header such as `x-request-id`.
 
-    Support asks for it first; without it a failing request can hardly be found in the provider's logs.
+    Support asks for it first; without it a failed request can hardly be found in the provider's logs.
 
-    Fix: send `x-request-id` with each reply, refusals too.
+    Fix: send `x-request-id` with each reply, refusals included.
     """
     if x.status is None:
         return
-    found = next((name for name, value in x.headers if value and REQUEST_ID.search(name.lower())), None)
-    if found:
-        yield Satisfied(found)
+    header = next((name for name, value in x.headers if value and REQUEST_ID.search(name.lower())), None)
+    if header:
+        yield Satisfied(header)
     else:
-        yield Violation("no header names the request; expected one such as x-request-id", "headers")
+        yield Violation("no header has an id of the request; expected one such as x-request-id", "headers")

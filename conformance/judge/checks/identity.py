@@ -1,4 +1,4 @@
-"""Identity: id and creation time of a completion, beyond what their types say."""
+"""Identity: id and creation time of a completion, beyond their types."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from conformance.model.exchange import Document, Exchange, Group
 from conformance.model.json_text import MISSING
 
 DAY: Final = 86_400.0
-HALF_AN_HOUR: Final = 1_800.0  # no time zone is nearer to UTC
+HALF_AN_HOUR: Final = 1_800.0  # every time zone but UTC is at least this far from it
 NOW: Final = formatdate(CREATED, usegmt=True)
 EARLIEST: Final = 1_262_304_000.0  # 2010: before there were completions
 LATEST: Final = 4_102_444_800.0  # 2100: milliseconds are far beyond
 
 
 def _completions(x: Exchange) -> Iterator[tuple[Document, Mapping[str, Any]]]:
-    """The documents that speak of a choice: a leading chunk of annotations has no identity yet."""
+    """The documents with choices: an initial chunk of annotations may have no id yet."""
     return ((document, document.value) for document in x.documents if document.choices)
 
 
@@ -34,14 +34,14 @@ def _completions(x: Exchange) -> Iterator[tuple[Document, Mapping[str, Any]]]:
 def id_is_not_empty(x: Exchange, context: CheckContext) -> Findings:
     """A completion's id is not the empty string.
 
-    The id is what logs, caches and support requests refer to; an empty one is the same for all.
+    Logs, caches and support requests refer to the id; an empty one is the same for all completions.
 
-    Fix: fill in the id before the first chunk or the body is written.
+    Fix: set the id before the first chunk or the body is written.
     """
     held = 0
     for document, value in _completions(x):
         if value.get("id", MISSING) == "":
-            yield Violation("id is ''; expected a name for this completion", f"{document.at} /id")
+            yield Violation('id is ""; expected a string that is not empty', f"{document.at} /id")
         elif isinstance(value.get("id"), str):
             held += 1
     if held:
@@ -60,7 +60,7 @@ def id_is_not_empty(x: Exchange, context: CheckContext) -> Findings:
 def created_is_in_seconds(x: Exchange, context: CheckContext) -> Findings:
     """`created` is the time of the completion in Unix seconds.
 
-    Read as seconds, a time in milliseconds lies tens of thousands of years ahead, and date libraries raise on it.
+    Read as seconds, a time in milliseconds is tens of thousands of years ahead, and date libraries raise on it.
 
     Fix: send whole seconds since 1970 (`int(time.time())`), in chunks too.
     """
@@ -83,7 +83,7 @@ def created_is_in_seconds(x: Exchange, context: CheckContext) -> Findings:
 @check(
     "schema",
     Scope.SUCCESS,
-    expected_when=None,  # no request brings a server to say what time it is
+    expected_when=None,  # no request makes a server send a Date header
     good=lambda: example(plain(completion(choice(), created=CREATED + 75), headers={"date": NOW})),
     bad=lambda: (
         *example(plain(completion(choice(), created=CREATED + 8 * 3600), headers={"date": NOW})),
@@ -91,13 +91,13 @@ def created_is_in_seconds(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def created_agrees_with_the_clock(x: Exchange, context: CheckContext) -> Findings:
-    """`created` is the time that the response's own Date header tells, give or take half an hour.
+    """`created` is the time of the response's own Date header, within half an hour.
 
     Stores sort and expire completions by `created`; local time in place of UTC puts them hours into the future or past.
 
     Fix: take seconds since 1970 in UTC (`int(time.time())`), never those of a local calendar.
     """
-    now = _date(x)
+    now = _date_header(x)
     if now is None:
         return
     held = 0
@@ -108,25 +108,25 @@ def created_agrees_with_the_clock(x: Exchange, context: CheckContext) -> Finding
         if abs(created - now) <= HALF_AN_HOUR + x.last.elapsed:
             held += 1
         else:
-            told = f"created is {show(created)}, {abs(created - now) / 3600:.1f} h away from the Date header"
-            yield Violation(f"{told}; expected about {now:.0f}", f"{document.at} /created")
+            seen = f"created is {show(created)}, {abs(created - now) / 3600:.1f} h from the Date header"
+            yield Violation(f"{seen}; expected about {now:.0f}", f"{document.at} /created")
     if held:
         yield Satisfied(count=held)
 
 
-def _date(x: Exchange) -> float | None:
-    """The time that the response says it is; None where it says none that can be."""
+def _date_header(x: Exchange) -> float | None:
+    """The time of the Date header in Unix seconds; None where it is absent, malformed or not between 2010 and 2100."""
     try:
-        told = parsedate_to_datetime(x.header("date") or "")
-        now = (told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp()
+        date = parsedate_to_datetime(x.header("date") or "")
+        now = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
     return now if EARLIEST < now < LATEST else None
 
 
 def _id(x: Exchange) -> str | None:
-    found = next((value.get("id") for _, value in _completions(x)), None)
-    return found if isinstance(found, str) and found else None
+    value = next((value.get("id") for _, value in _completions(x)), None)
+    return value if isinstance(value, str) and value else None
 
 
 @check(
@@ -141,19 +141,20 @@ def _id(x: Exchange) -> str | None:
     ),
 )
 def ids_are_unique(group: Group, context: CheckContext) -> Findings:
-    """Two requests get completions of different ids, be they the same request twice.
+    """Two completions have different ids, even where the same request was sent twice.
 
     Stores keyed by id overwrite one completion with the other.
 
-    Fix: draw a fresh id for each request; a cache that replays a completion should give it a new id.
+    Fix: create a new id for each request; a cache that replays a completion should give it a new id.
     """
-    found = [(x, name) for role in ("first", "second") for x in group.all(role) if (name := _id(x)) is not None]
-    if len(found) < 2:
-        yield Inconclusive("fewer than two completions with an id came back")
+    replies = [(x, id_) for role in ("first", "second") for x in group.all(role) if (id_ := _id(x)) is not None]
+    if len(replies) < 2:
+        yield Inconclusive("fewer than two replies have a completion with an id")
         return
-    ids = [name for _, name in found]
+    ids = [id_ for _, id_ in replies]
     if len(set(ids)) == len(ids):
         yield Satisfied("id", count=len(ids))
     else:
-        again = next(place for place, name in enumerate(ids) if name in ids[:place])
-        yield Violation(f"id {show(ids[again])} came twice; expected a new one", "id", found[again][0].case.id)
+        repeated = next(number for number, id_ in enumerate(ids) if id_ in ids[:number])
+        seen = f"id {show(ids[repeated])} was sent twice"
+        yield Violation(f"{seen}; expected a new one", "id", replies[repeated][0].case.id)

@@ -1,4 +1,4 @@
-"""Limits: what is documented is accepted, what is excluded is refused, what is open is observed."""
+"""Limits: documented values are accepted, excluded ones refused, and unspecified ones observed."""
 
 from __future__ import annotations
 
@@ -44,34 +44,33 @@ UNSUPPORTED: Final = re.compile(
 def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
     """A documented value is accepted.
 
-    Programs are written from the document: a value that it allows and the server refuses stops them in production.
+    Programs are written from the document: a value that it allows and the server refuses makes them fail in production.
 
     Fix: validate by the published schema, types and bounds included, and no stricter.
     """
     control, missing = accepted_control(group)
     probes = group.all("probe")
     if not probes and any(accepted(x) for x in group.all("joint")):
-        yield Satisfied(label(group))  # accepted in company: it speaks for each value; refused, it would speak for none
+        yield Satisfied(label(group))  # an accepted joint case proves each of its values; a refused one proves none
         return
     if control is None or not probes:
         yield Inconclusive(missing or f"{label(group)}: not sent alone")
         return
-    taken = [x for x in probes if accepted(x)]
-    turned_down = [x for x in probes if denied(x, control)]
-    broken = [x for x in probes if failed(x)]
-    if turned_down:
-        seen = f"{describe_probe(group, turned_down[0], context)}: {describe_reply(turned_down[0])}"
+    successes = [x for x in probes if accepted(x)]
+    refusals = [x for x in probes if denied(x, control)]
+    failures = [x for x in probes if failed(x)]
+    if refusals:
+        seen = f"{describe_probe(group, refusals[0], context)}: {describe_reply(refusals[0])}"
         expected = f"expected 2xx, as its control has ({control.case.id})"
-        yield Violation(f"{seen}; {expected}", "", turned_down[0].case.id, flaky=bool(taken))
-    elif taken:
+        yield Violation(f"{seen}; {expected}", "", refusals[0].case.id, flaky=bool(successes))
+    elif successes:
         yield Satisfied(label(group))
-    elif len(broken) >= ENOUGH_REPLIES:
-        seen = f"{describe_probe(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
-        yield Violation(f"{seen}; expected 2xx, as its control has", "", broken[0].case.id)
+    elif len(failures) >= ENOUGH_REPLIES:
+        seen = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}, {len(failures)} times"
+        yield Violation(f"{seen}; expected 2xx, as its control has", "", failures[0].case.id)
     else:
-        yield Inconclusive(
-            f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused", repeat=bool(broken)
-        )
+        reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
+        yield Inconclusive(reason, repeat=bool(failures))
 
 
 REFUSED: Final = error("n must be at least 1", request={"n": 0}, validity=Validity.INVALID)
@@ -91,9 +90,9 @@ REFUSED: Final = error("n must be at least 1", request={"n": 0}, validity=Validi
 def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     """A value that the document excludes is refused with a 4xx.
 
-    A mistake that is accepted without a word is found in the results, or on the bill, instead of in the first reply.
+    A mistake that is accepted silently is found in the results or on the bill, instead of in the first reply.
 
-    Fix: check the request against the schema before generation begins and answer 400 or 422.
+    Fix: validate the request against the schema before generation begins and answer 400 or 422.
     """
     control, missing = accepted_control(group)
     probes = group.all("probe")
@@ -101,31 +100,31 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive(missing or f"{label(group)}: not sent")
         return
     statuses = context.get("statuses", ())
-    wanted = f"HTTP {' or '.join(map(str, statuses))}" if statuses else "a 4xx that says why"
-    refused = [x for x in probes if (x.status in statuses if statuses else x.refused or _disguised(x))]
-    wrong = [x for x in probes if x not in refused and (x.successful or (statuses and _another_refusal(x)))]
+    expected = f"HTTP {' or '.join(map(str, statuses))}" if statuses else "a 4xx that says why"
+    refusals = [x for x in probes if (x.status in statuses if statuses else x.refused or _is_error_with_2xx(x))]
+    wrong = [x for x in probes if x not in refusals and (x.successful or (statuses and _is_client_error(x)))]
+    # Another method may have an operation of its own, so that a success without choices is no acceptance.
     wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
-    broken = [x for x in probes if failed(x) and x not in refused]
+    failures = [x for x in probes if failed(x) and x not in refusals]
     if wrong:
         seen = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
-        yield Violation(f"{seen}; expected {wanted}", "", wrong[0].case.id, flaky=bool(refused))
-    elif refused:
+        yield Violation(f"{seen}; expected {expected}", "", wrong[0].case.id, flaky=bool(refusals))
+    elif refusals:
         yield Satisfied(label(group))
-    elif len(broken) >= ENOUGH_REPLIES:
-        seen = f"{describe_probe(group, broken[0], context)}: {describe_reply(broken[0])}, {len(broken)} times"
-        yield Violation(f"{seen}; expected {wanted}", "", broken[0].case.id)
+    elif len(failures) >= ENOUGH_REPLIES:
+        seen = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}, {len(failures)} times"
+        yield Violation(f"{seen}; expected {expected}", "", failures[0].case.id)
     else:
-        yield Inconclusive(
-            f"{label(group)}: {describe_reply(probes[0])}, which is no verdict on it", repeat=bool(broken)
-        )
+        reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
+        yield Inconclusive(reason, repeat=bool(failures))
 
 
-def _disguised(x: Exchange) -> bool:
-    # That the status says success is refusal_is_not_a_success' concern.
+def _is_error_with_2xx(x: Exchange) -> bool:
+    """Whether the reply is an error with the status of a success, which refusal_is_not_a_success judges."""
     return x.successful and error_instead(x)
 
 
-def _another_refusal(x: Exchange) -> bool:
+def _is_client_error(x: Exchange) -> bool:
     return x.status is not None and 400 <= x.status < 500 and x.status not in TRANSIENT
 
 
@@ -138,11 +137,11 @@ def _another_refusal(x: Exchange) -> bool:
     bad=lambda: example(group("observe", "request.top_p.edge top_p=0", control=plain(FINE), probe=error())),
 )
 def edge_is_observed(group: Group, context: CheckContext) -> Findings:
-    """What the target does where the document can be read in two ways.
+    """The target accepts or refuses a value that the document neither allows nor excludes.
 
-    A client that meets the point must know what this server does; neither answer is wrong.
+    A client that uses such a value must know what this server does; neither is wrong.
 
-    Fix: nothing to mend; say in the document which reading is meant.
+    Fix: nothing; state in the document whether the value is allowed.
     """
     control, missing = accepted_control(group)
     probe = group.one("probe")
@@ -157,9 +156,9 @@ def edge_is_observed(group: Group, context: CheckContext) -> Findings:
 
 
 BEYOND_CONTEXT: Final = re.compile(r"context|too long|too large|maximum.{0,24}(?:length|tokens)", re.IGNORECASE)
-LONG: Final = 400  # bytes of a request: shorter ones fit any context
+LONG: Final = 400  # bytes of a request; a shorter one fits any context. A choice
 
-ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
+KINDS_OF_ONE_VALUE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
 
 @check(
@@ -170,47 +169,44 @@ ALONE: Final = frozenset({"accept", "refuse", "observe", "overflow"})
     bad=lambda: example(error("n must be 1 when temperature is 0", request={"n": 2, "temperature": 0})),
 )
 def combination_is_accepted(x: Exchange, context: CheckContext) -> Findings:
-    """Documented values that are each accepted alone are accepted together.
+    """Documented values that are accepted separately are accepted together.
 
-    No document lists pairs that exclude each other beyond those it names; a client finds the others at run time.
+    A client can avoid only the combinations that the document excludes; it finds all others at run time.
 
-    Fix: accept the combination, or say in the error that it is not supported and in the document which pairs are not.
+    Fix: accept the combination, or name it as not supported, both in the error and in the document.
     """
     case = x.case
     if case.validity is not Validity.VALID or case.credential is not Credential.KEY or case.hostile:
         return
-    if case.method != context.contract.method or any(m.role == "probe" and m.kind in ALONE for m in case.groups):
+    tries_one_value = any(part.role == "probe" and part.kind in KINDS_OF_ONE_VALUE for part in case.groups)
+    if case.method != context.contract.method or tries_one_value:
         return
     if accepted(x):
         yield Satisfied()
     elif x.refused:
-        told = error_text(x)
-        if UNSUPPORTED.search(told):  # a model's limits, said in plain words
-            yield Observation("valid requests refused as not supported", describe_reply(x))
-        elif len(case.content) > LONG and (BEYOND_CONTEXT.search(told) or x.status == 413):
-            yield Observation("valid requests refused as too long for the model", describe_reply(x))
-        elif single := _refused_alone(x, context):
-            yield Observation(
-                "valid requests refused for a value that is refused alone", f"{single}: {describe_reply(x)}"
-            )
+        reply, message = describe_reply(x), error_text(x)
+        if UNSUPPORTED.search(message):  # a limit of the model, which no document can list for all models
+            yield Observation("valid requests refused as not supported", reply)
+        elif len(case.content) > LONG and (BEYOND_CONTEXT.search(message) or x.status == 413):
+            yield Observation("valid requests refused as too long for the model", reply)
+        elif member := _member_refused_alone(x, context):
+            yield Observation("valid requests refused for a value that is refused alone", f"{member}: {reply}")
         else:
-            yield Violation(
-                f"{describe_reply(x)} to {show(case.content, 200)}; expected 2xx, for each value is documented"
-            )
+            yield Violation(f"{reply} to {show(case.content, 200)}; expected 2xx, as each value is documented")
 
 
-def _refused_alone(x: Exchange, context: CheckContext) -> str:
-    """The member of a refused request that is refused by itself; empty where they were refused for being together."""
+def _member_refused_alone(x: Exchange, context: CheckContext) -> str:
+    """The member of a refused request that is refused alone as well; empty where the combination was refused."""
     body = x.case.body
     if not context.alone or not isinstance(body, Mapping):
         return ""
     param = error_param(x.json)
-    told = param if isinstance(param, str) and param else error_words(x)
-    same = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
-    named = [name for name in body if name != "model" and name_pattern(name).search(told)]
-    if not same and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
-        same = [name for name in named if name in context.alone]  # another value of it, as little liked
-    return same[0] if same else ""
+    text = param if isinstance(param, str) and param else error_words(x)
+    refused = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
+    named = [name for name in body if name != "model" and name_pattern(name).search(text)]
+    if not refused and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
+        refused = [name for name in named if name in context.alone]  # another value of it was refused alone
+    return refused[0] if refused else ""
 
 
 @check(
@@ -221,24 +217,23 @@ def _refused_alone(x: Exchange, context: CheckContext) -> str:
     bad=lambda: example(group("twin", plain=plain(FINE, {"echo": True}), stream=error(request={"echo": True}))),
 )
 def channels_accept_alike(group: Group, context: CheckContext) -> Findings:
-    """A request that is accepted plain is accepted streamed, and the other way round.
+    """A request that is accepted without streaming is accepted with it, and vice versa.
 
-    An application switches streaming on for its users' comfort and does not expect other parameters to fail by it.
+    An application that turns streaming on does not expect its other parameters to be refused because of it.
 
     Fix: validate and build both kinds of reply on one path.
     """
     plains, streams = group.all("plain"), group.all("stream")
     if not plains or not streams:
         return
-    taken = {side: [accepted(x) for x in members] for side, members in (("plain", plains), ("stream", streams))}
-    if any(taken["plain"]) and any(taken["stream"]):
+    plain_accepted, stream_accepted = any(map(accepted, plains)), any(map(accepted, streams))
+    if plain_accepted and stream_accepted:
         yield Satisfied(label(group))
-    elif any(taken["plain"]) or any(taken["stream"]):
-        good, bad = ("plain", streams) if any(taken["plain"]) else ("stream", plains)
-        lost = [x for x in bad if x.refused or failed(x)]
-        if any(x.refused for x in lost) or len(lost) >= ENOUGH_REPLIES:
-            other = "stream" if good == "plain" else "plain"
-            seen = f"{other}: {describe_reply(lost[0])}; {good}: HTTP 200"
-            yield Violation(f"{seen}; expected the same on both", label(group), lost[0].case.id)
+    elif plain_accepted or stream_accepted:
+        good, bad, replies = ("plain", "stream", streams) if plain_accepted else ("stream", "plain", plains)
+        wrong = [x for x in replies if x.refused or failed(x)]
+        if any(x.refused for x in wrong) or len(wrong) >= ENOUGH_REPLIES:
+            seen = f"{bad}: {describe_reply(wrong[0])}; {good}: HTTP 200"
+            yield Violation(f"{seen}; expected the same for both", label(group), wrong[0].case.id)
         else:
-            yield Inconclusive(f"{label(group)}: {describe_reply(bad[0])}", repeat=bool(lost))
+            yield Inconclusive(f"{label(group)}: {describe_reply(replies[0])}", repeat=bool(wrong))

@@ -1,4 +1,4 @@
-"""Logit bias, told without a tokenizer: a forced token repeats itself, whatever it is, and a banned one is gone."""
+"""Logit bias, judged without a tokenizer: a forced token repeats, whatever it is, and a banned one does not occur."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.logprobs import token_strings
+from conformance.judge.checks.logprobs import is_number, token_strings
 from conformance.judge.checks.stop import generated_text
 from conformance.judge.comparison import attribute_to, counted, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
@@ -19,51 +19,52 @@ FORCE, BAN = 100, -100
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a biased choice consists of: its tokens where they are known, and the one piece it repeats, if it does."""
+class BiasedText:
+    """The generated text of a choice with its tokens and their number, where these are known."""
 
     text: str
     tokens: tuple[str, ...]
     count: int | None
-    reasoned: bool = False  # part of what was generated is not shown
+    reasoned: bool = False  # part of the generated text is not shown
 
     @property
     def piece(self) -> str | None:
-        """The token that is all there is; None where there are several, or only one place to look at."""
+        """The one token of which the text is a repetition; None where there are several, or only one position."""
         if len(self.tokens) > 1:
             # The first token of a text may be shown without its leading space.
-            same = {token.removeprefix(" ") for token in self.tokens}
-            return self.tokens[-1] if len(same) == 1 else None
-        found = repeated_piece(self.text, self.count) if self.text else None
-        if found is None and self.count is None:
-            found = repeated_piece(self.text)
-        return found
+            distinct = {token.removeprefix(" ") for token in self.tokens}
+            return self.tokens[-1] if len(distinct) == 1 else None
+        return repeated_piece(self.text, self.count) if self.text else None
 
     @property
-    def tells(self) -> bool:
-        """Whether there is more than one place to look at, in characters that are whole."""
-        places = len(self.tokens) if self.tokens else self.count if self.count is not None else len(self.text)
-        whole = places > 1 and bool(self.text) and "\ufffd" not in self.text
-        return whole and not (self.reasoned and self.piece is None)
+    def is_conclusive(self) -> bool:
+        """Whether there is more than one position to compare, and no incomplete character."""
+        positions = len(self.tokens) if self.tokens else self.count if self.count is not None else len(self.text)
+        readable = positions > 1 and bool(self.text) and "\ufffd" not in self.text
+        return readable and not (self.reasoned and self.piece is None)
 
 
-def said(x: Exchange, found: Choice, context: CheckContext) -> Said:
-    """What a choice consists of."""
+def biased_text(x: Exchange, answer: Choice, context: CheckContext) -> BiasedText:
+    """The generated text of a choice with what is known of its tokens."""
     request = context.request(x)
-    told = request.choices == 1 and request.best_of == 1 and not found.reasoned
-    count = counted(x, "completion_tokens") if told else None
-    tokens = token_strings(found.logprobs or {}) if not request.echo else None
-    return Said(generated_text(request, found) or "", tuple(tokens or ()), count, found.reasoned)
+    is_counted = request.choices == 1 and request.best_of == 1 and not answer.reasoned
+    tokens = token_strings(answer.logprobs or {}) if not request.echo else None
+    return BiasedText(
+        text=generated_text(request, answer) or "",
+        tokens=tuple(tokens or ()),
+        count=counted(x, "completion_tokens") if is_counted else None,
+        reasoned=answer.reasoned,
+    )
 
 
-def biased(x: Exchange, value: float) -> set[str]:
-    """The token ids that the request gives this bias, or a stronger one of the same sign."""
+def biased_ids(x: Exchange, value: float) -> set[str]:
+    """The ids of the tokens that have this bias in the request, or a stronger one of the same sign."""
     body = x.case.body
     bias = body.get("logit_bias") if isinstance(body, Mapping) else None
     if not isinstance(bias, Mapping):
         return set()
-    numbers = {token: one for token, one in bias.items() if isinstance(one, (int, float)) and not isinstance(one, bool)}
-    return {token for token, one in numbers.items() if (one >= value if value > 0 else one <= value)}
+    numbers = {token: number for token, number in bias.items() if is_number(number)}
+    return {token for token, number in numbers.items() if (number >= value if value > 0 else number <= value)}
 
 
 def _forced(text: str, tokens: list[str] | None = None) -> Exchange:
@@ -81,7 +82,7 @@ def _forced(text: str, tokens: list[str] | None = None) -> Exchange:
     bad=lambda: example(_force(_forced(" 4, 5"))) + example(_force(_forced("abab", ["a", "b"] * 2))),
 )
 def bias_forces(group: Group, context: CheckContext) -> Findings:
-    """A token with a bias of 100 is the only one that comes.
+    """A token with a bias of 100 is the only one that is generated.
 
     Classifiers limit answers to a few tokens this way; a bias without effect lets any text through.
 
@@ -92,17 +93,17 @@ def bias_forces(group: Group, context: CheckContext) -> Findings:
         yield problem
         return
     for x in members(group, "with"):
-        for found in x.choices.values():
-            one = said(x, found, context)
-            if not one.tells:
-                yield Inconclusive("the forced token shows no text that could repeat")
-            elif one.piece is not None:
-                yield Satisfied(found.at)
+        for answer in x.choices.values():
+            forced = biased_text(x, answer, context)
+            if not forced.is_conclusive:
+                yield Inconclusive("the text with the forced token is too short to show a repetition")
+            elif forced.piece is not None:
+                yield Satisfied(answer.at)
             else:
-                shown = show(list(one.tokens)) if one.tokens else show(one.text)
-                ids = ", ".join(sorted(biased(x, FORCE)))
-                told = f"with token {ids} forced the text is {shown}"
-                yield Violation(f"{told}; expected one piece repeated", found.at, x.case.id)
+                text = show(list(forced.tokens)) if forced.tokens else show(forced.text)
+                ids = ", ".join(sorted(biased_ids(x, FORCE)))
+                seen = f"with token {ids} forced the text is {text}"
+                yield Violation(f"{seen}; expected one piece repeated", answer.at, x.case.id)
 
 
 @check(
@@ -113,9 +114,9 @@ def bias_forces(group: Group, context: CheckContext) -> Findings:
     bad=lambda: example(_ban(" is was is is", " is was is is")) + example(_natural(" is", [" so", " is"])),
 )
 def bias_bans(group: Group, context: CheckContext) -> Findings:
-    """A token with a bias of -100 does not come.
+    """A token with a bias of -100 is not generated.
 
-    Applications ban words and delimiters this way; one that comes all the same breaks what is built on its absence.
+    Applications ban words and delimiters this way; one that occurs all the same breaks what relies on its absence.
 
     Fix: add the bias to the logits before sampling, for each token and each choice, and keep its sign.
     """
@@ -124,38 +125,41 @@ def bias_bans(group: Group, context: CheckContext) -> Findings:
         if problem:
             yield problem
             return
-    before = members(group, "forced")[0]
+    forced = members(group, "forced")[0]
+    without = next(iter(members(group, "without")), None)
     for x in members(group, "with"):
-        for found in x.choices.values():
-            model = before.choices.get(found.index)
-            if model is not None:
-                free = members(group, "without")
-                said_now, said_before = said(x, found, context), said(before, model, context)
-                yield attribute_to(_banned(x, said_now, said_before, free[0] if free else None, context), x.case.id)
+        for answer in x.choices.values():
+            forced_answer = forced.choices.get(answer.index)
+            if forced_answer is not None:
+                now, before = biased_text(x, answer, context), biased_text(forced, forced_answer, context)
+                yield attribute_to(_finding_on_ban(x, now, before, without, context), x.case.id)
 
 
-def _banned(x: Exchange, now: Said, before: Said, free: Exchange | None, context: CheckContext) -> Finding:
-    ids = ", ".join(sorted(biased(x, BAN)))
-    if biased(x, FORCE):
+def _finding_on_ban(
+    x: Exchange, now: BiasedText, before: BiasedText, without: Exchange | None, context: CheckContext
+) -> Finding:
+    """The finding on a text `now`, with a banned token; `before`, that token was forced; `without`, it had no bias."""
+    ids = ", ".join(sorted(biased_ids(x, BAN)))
+    if biased_ids(x, FORCE):
         # Two tokens are forced, then one of them is banned: only the other is left.
-        if not now.tells or not before.tells:
-            return Inconclusive("the forced tokens show no text that could repeat")
+        if not now.is_conclusive or not before.is_conclusive:
+            return Inconclusive("the texts with the forced tokens are too short to show a repetition")
         if now.piece is None:
             return Violation(f"with token {ids} banned the text is {show(now.text)}; expected the other forced token")
         if now.piece == before.piece:
-            return Inconclusive("the banned token did not come without the ban either")
+            return Inconclusive("the banned token did not occur without the ban either")
         return Satisfied()
     piece = before.piece
-    if not before.tells or piece is None:
-        return Inconclusive("forcing the token does not show what it looks like")
+    if not before.is_conclusive or piece is None:
+        return Inconclusive("the text with the forced token does not show the text of that token")
     if piece in now.tokens:
-        told = f"token {ids} is {show(piece)} and comes though banned: {show(list(now.tokens))}"
-        return Violation(f"{told}; expected other tokens")
-    natural = said(free, free.choices[0], context).tokens if free is not None and 0 in free.choices else ()
-    if piece not in natural:
-        return Inconclusive(f"{show(piece)} does not come without the ban either")
+        seen = f"token {ids} is {show(piece)} and occurs though banned: {show(list(now.tokens))}"
+        return Violation(f"{seen}; expected other tokens")
+    answer = without.choices.get(0) if without is not None else None
+    if without is None or answer is None or piece not in biased_text(without, answer, context).tokens:
+        return Inconclusive(f"{show(piece)} does not occur without the ban either")
     if not now.tokens:
-        return Inconclusive("the tokens are not told, so a banned one cannot be recognised")
+        return Inconclusive("no tokens are returned, so a banned one cannot be recognised")
     return Satisfied()
 
 
@@ -171,18 +175,19 @@ def _ban(before: str, after: str) -> Group:
 
 
 def _natural(piece: str, after: list[str]) -> Group:
-    """A token is forced to see its text, and banned where it would come by itself."""
-    free = {"temperature": 0, "logprobs": 1}
+    """A token that is forced, to show its text, and banned where it occurs without a bias."""
+    unbiased = {"temperature": 0, "logprobs": 1}
     tokens = [" it", piece]
     return Group(
         "ban",
         "11",
         {
             "forced": (_forced(piece * 4, [piece] * 4),),
-            "without": (plain(completion(choice("".join(tokens), logprobs=logprobs(tokens))), free),),
+            "without": (plain(completion(choice("".join(tokens), logprobs=logprobs(tokens))), unbiased),),
             "with": (
                 plain(
-                    completion(choice("".join(after), logprobs=logprobs(after))), {**free, "logit_bias": {"11": -100}}
+                    completion(choice("".join(after), logprobs=logprobs(after))),
+                    {**unbiased, "logit_bias": {"11": -100}},
                 ),
             ),
         },

@@ -1,4 +1,4 @@
-"""Sampling: texts that are drawn differ, where the model leaves room for chance."""
+"""Sampling: texts that are drawn at random differ, where the model is not certain of one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,16 @@ from conformance.judge.fixtures import choice, completion, example, group, logpr
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange, Group
 
-DRAWS = 6  # so many draws that all agree are no chance where the model has any choice
-HOT = 1.5  # from here on a model that is rather sure of a token draws others as well
-SURE = -2.8  # a text whose log probability is above this comes six times by chance more often than once in a million
-A_WORD_OR_TWO = 2  # is a whole answer that a model may be sure of
+DRAWS = 6
+"""How many equal draws are needed for a violation; see CERTAIN."""
+CERTAIN = -2.8
+"""A text with a higher log probability may be equal in all draws. Five further draws equal the first with the
+probability exp(5 * -2.8) = 8e-7, which is at most RISK; the exact bound is log(RISK) / (DRAWS - 1) = -2.763."""
+HIGH_TEMPERATURE = 1.5
+"""From here on one prompt is enough where no log probabilities are returned. A choice: a token of probability 0.95
+beside one other has 0.88 at this temperature, so that five repeats of six such tokens have a probability of 2 %."""
+SHORT_ANSWER = 2
+"""An answer of so many words that ends by itself is not compared. A choice: models are certain of such answers."""
 
 
 @check(
@@ -40,9 +46,9 @@ A_WORD_OR_TWO = 2  # is a whole answer that a model may be sure of
 def sampling_varies(group: Group, context: CheckContext) -> Findings:
     """At a high temperature, without a common seed, texts differ.
 
-    Votes, rankings and retries draw several answers; one that always comes again makes them a single vote.
+    Votes, rankings and retries draw several answers; if all are the same, they are a single vote.
 
-    Fix: seed the sampler anew for each request that names no seed, and let the seed that it names count.
+    Fix: use a new random seed for each request that has no seed, and the seed of each request that has one.
     """
     problem = not_comparable(group, "draw")
     if problem:
@@ -54,68 +60,70 @@ def sampling_varies(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive("all draws have the same seed")
         return
     drawn = [_drawn(x, context) for x in replies]
-    across = [[one[index] for one in drawn if index in one] for index in dict.fromkeys(i for one in drawn for i in one)]
-    within = [list(one.values()) for one in drawn]
-    pairs = [one for one in within if len(one) > 1]
+    indices = dict.fromkeys(index for by_index in drawn for index in by_index)
+    across = [[by_index[index] for by_index in drawn if index in by_index] for index in indices]
+    within = [list(by_index.values()) for by_index in drawn]
+    several = [choices for choices in within if len(choices) > 1]
     if not any(within):
-        yield Inconclusive("the texts are empty, or one piece repeated, as they may be however they are drawn")
+        yield Inconclusive("the texts are empty or one piece repeated, as they may be however they are drawn")
     elif max(map(len, across)) > 1 and all(map(constant, across)):
-        yield _unvaried(across, "request after request", replies, context)
-    elif pairs and all(constant(texts(x).values()) for x in replies):
-        yield _unvaried(pairs, "in all choices of each request", [x for x in replies if len(x.choices) > 1], context)
+        yield _finding_on_equal_texts(across, "in each request", replies, context)
+    elif several and all(constant(texts(x).values()) for x in replies):
+        requests = [x for x in replies if len(x.choices) > 1]
+        yield _finding_on_equal_texts(several, "in all choices of each request", requests, context)
     else:
         yield Satisfied()
 
 
 def _drawn(x: Exchange, context: CheckContext) -> Mapping[int, str]:
-    """The text of each choice behind its echoed prompt, as far as chance had a part in it."""
+    """The text of each choice without its echoed prompt, where another text was possible."""
     request = context.request(x)
-    found = {index: (generated_text(request, one), one.finish_reason) for index, one in x.choices.items()}
+    generated = {index: (generated_text(request, item), item.finish_reason) for index, item in x.choices.items()}
     return {
         index: text
-        for index, (text, reason) in found.items()
-        if text is not None and is_informative(text) and (reason == context.length or len(text.split()) > A_WORD_OR_TWO)
+        for index, (text, reason) in generated.items()
+        if text is not None and is_informative(text) and (reason == context.length or len(text.split()) > SHORT_ANSWER)
     }
 
 
-def _unvaried(
-    found: Sequence[Sequence[str]], where: str, replies: Sequence[Exchange], context: CheckContext
+def _finding_on_equal_texts(
+    equal: Sequence[Sequence[str]], where: str, replies: Sequence[Exchange], context: CheckContext
 ) -> Finding:
-    told = f"the same text came {where}, {len(replies)} times, such as {show(found[0][0])}"
-    if not _leaves_room(replies, context):
-        return Inconclusive(f"{told}; a model that is sure of it would say nothing else")
+    seen = f"the text is the same {where}, {len(replies)} times, such as {show(equal[0][0])}"
+    if not _is_improbable(replies, context):
+        return Inconclusive(f"{seen}; a model that is certain of it generates no other")
     if len(replies) < DRAWS:
-        return Inconclusive(f"{told}; {DRAWS} times would tell", repeat=True)
-    return Violation(f"{told}; expected different ones")
+        return Inconclusive(f"{seen}; {DRAWS} times are needed", repeat=True)
+    return Violation(f"{seen}; expected different ones")
 
 
-def _leaves_room(replies: Sequence[Exchange], context: CheckContext) -> bool:
-    """Whether chance had room in texts that are all alike.
+def _is_improbable(replies: Sequence[Exchange], context: CheckContext) -> bool:
+    """Whether texts that are all equal are not so by chance.
 
-    Their log probabilities tell. Without any, a text that is no piece of its prompt tells at a high temperature;
-    otherwise those of several prompts do, for a model may well be sure how one goes on, such as numbers in a row.
+    Their log probabilities decide. Without any, a text that is not part of its prompt is enough at a high temperature;
+    below, texts of several prompts are needed, because a model may be certain of one, such as of numbers in sequence.
     """
     request, drawn = context.request(replies[0]), _drawn(replies[0], context)
-    scored = [score for x in replies for one in x.choices.values() if (score := _score(one)) is not None]
-    if scored and not request.echo:
-        return min(scored) < SURE
+    logprobs_of_texts = [total for x in replies for item in x.choices.values() if (total := _logprob(item)) is not None]
+    if logprobs_of_texts and not request.echo:
+        return min(logprobs_of_texts) < CERTAIN
     prompts = {index: prompt_of(request, index) for index in drawn}
-    free = {prompt for index, prompt in prompts.items() if drawn[index].strip() not in str(prompt)}
-    return len(free) > (request.number("temperature", 1) < HOT)
+    not_copied = {prompt for index, prompt in prompts.items() if drawn[index].strip() not in str(prompt)}
+    return len(not_copied) > (request.number("temperature", 1) < HIGH_TEMPERATURE)
 
 
-def _score(one: Choice) -> float | None:
-    """The log probability of a whole text, as far as it is told."""
-    values = [value for value in (one.logprobs or {}).get("token_logprobs", ()) if is_number(value)]
+def _logprob(answer: Choice) -> float | None:
+    """The log probability of a whole text: the sum over its tokens; None where there are no values."""
+    values = [value for value in (answer.logprobs or {}).get("token_logprobs", ()) if is_number(value)]
     return sum(values) if values else None
 
 
-def _varied(found: Sequence[str], scored: float | None = None, **more: Any) -> Group:
-    """A text drawn again and again for one prompt or several, with its log probability where one is told."""
+def _varied(drawn: Sequence[str], scored: float | None = None, **more: Any) -> Group:
+    """Texts drawn for one prompt or several, each with the log probability `scored`, if given."""
     request = {"temperature": 1.9, **more}
     prompts = request["prompt"] if isinstance(request.get("prompt"), list) else [""]
     replies = []
-    for text in found:
+    for text in drawn:
         lists = None if scored is None else logprobs([text], [scored])
         bodies = [choice(text, index, logprobs=lists) for index, _ in enumerate(prompts)]
         replies.append(plain(completion(*bodies), request))

@@ -1,8 +1,8 @@
-"""Sampling filters, told by one reply: no token is sampled that top_k, top_p or min_p rules out."""
+"""Sampling filters, judged by single replies: no token is sampled that top_k, top_p or min_p excludes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import exp, log
 from typing import Any
 
@@ -17,15 +17,16 @@ from conformance.model.exchange import Exchange
 from conformance.model.parameter_traits import Bends, Role
 from conformance.model.request_view import RequestView
 
-WHOLE = 0.999  # alternatives that make up all probability were listed after the filter, and show nothing of it
+WHOLE = 0.999  # alternatives with more probability than this were normalised after the filter, so they cannot show it
+TOP_P_ROUNDING = 0.02  # what rounded probabilities may add up to beyond top_p. A choice
 
 
 def narrows(request: RequestView, context: CheckContext) -> bool:
-    """Due where the filter leaves few tokens, and the reply lists enough of them to see which."""
+    """Expected where the filter leaves few tokens, and the reply lists enough alternatives to see which."""
     name, number = context.get("parameter", ""), request.logprobs or 0
     value = request.get(name)
-    straight = not bends(context.contract, request, Bends.LOGITS, Bends.GRAMMAR)
-    if not is_number(value) or number < 1 or request.echo or not straight or request.max_tokens == 0:
+    unaltered = not bends(context.contract, request, Bends.LOGITS, Bends.GRAMMAR)
+    if not is_number(value) or number < 1 or request.echo or not unaltered or request.max_tokens == 0:
         return False
     if name == "top_k":
         return bool(0 < value <= number)
@@ -44,11 +45,11 @@ def narrows(request: RequestView, context: CheckContext) -> bool:
     ),
 )
 def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
-    """No token is sampled that top_k, top_p or min_p rules out.
+    """No token is sampled that top_k, top_p or min_p excludes.
 
-    The filters keep nonsense out of long texts; one token from the tail can derail everything that follows.
+    The filters keep improbable tokens out of long texts; a single one can spoil everything that follows.
 
-    Fix: apply the filter to the distribution that is drawn from, and draw from what it leaves.
+    Fix: apply the filter to the distribution before drawing from it.
     """
     request = context.request(x)
     if not narrows(request, context):
@@ -57,41 +58,43 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
     floor = context.contract.by_role(Role.PROBABILITY_FLOOR)
     for found, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
-        places = [
-            (place, top)
-            for place, top in alternatives_by_position(lists)
-            if place < len(values) and is_number(values[place])
+        positions = [
+            (position, top)
+            for position, top in alternatives_by_position(lists)
+            if position < len(values) and is_number(values[position])
         ]
-        seen = 0
-        for place, top in places:
+        examined = 0
+        for position, top in positions:
             if not all(is_number(value) and value <= 0 for value in top.values()):
                 continue
-            seen += 1
-            fault = next(_ruled_out(name, name == floor, request.get(name), values[place], top), "")
-            if fault:
-                token = show((lists.get("tokens") or [None] * len(values))[place : place + 1])
-                yield Violation(f"token {place}, {token}, at {values[place]:.3f} {fault}", found.at)
+            examined += 1
+            value = values[position]
+            reason = _why_excluded(name, value, top, request.get(name), is_floor=name == floor)
+            if reason:
+                token = show((lists.get("tokens") or [None] * len(values))[position : position + 1])
+                yield Violation(f"token {position}, {token}, has log probability {value:.3f}, {reason}", found.at)
                 break
         else:
-            if seen:
+            if examined:
                 yield Satisfied(found.at)
 
 
-def _ruled_out(name: str, is_floor: bool, bound: float, value: float, top: Mapping[str, Any]) -> Iterator[str]:
-    """Why the filter forbids a token of this log probability beside these alternatives."""
-    better = sorted((one for one in top.values() if one > value + LOGPROB_NOISE), reverse=True)
-    if not better:
-        return
-    mass = sum(map(exp, better))
-    if name == "top_k" and len(better) >= bound:
-        yield f"has {len(better)} likelier ones before it; expected one of the first {bound}, as top_k says"
-    elif name == "top_p" and mass > bound + 0.02 and sum(map(exp, top.values())) < WHOLE:
-        yield f"has likelier ones of {mass:.3f} together before it; expected less than top_p, {bound}"
-    elif is_floor and value < better[0] + log(bound) - LOGPROB_NOISE:
-        yield f"is below {bound} times the likeliest, at {better[0]:.3f}; expected none below {name}"
+def _why_excluded(name: str, value: float, top: Mapping[str, Any], bound: float, *, is_floor: bool) -> str:
+    """Why the filter excludes a token of this log probability beside these alternatives; empty if it does not."""
+    likelier = sorted((logprob for logprob in top.values() if logprob > value + LOGPROB_NOISE), reverse=True)
+    if not likelier:
+        return ""
+    mass = sum(map(exp, likelier))
+    if name == "top_k" and len(likelier) >= bound:
+        return f"below {len(likelier)} likelier tokens; expected one of the {bound} likeliest, as top_k is {bound}"
+    if name == "top_p" and mass > bound + TOP_P_ROUNDING and sum(map(exp, top.values())) < WHOLE:
+        return f"below tokens of probability {mass:.3f} together; expected less than top_p, which is {bound}"
+    if is_floor and value < likelier[0] + log(bound) - LOGPROB_NOISE:
+        return f"the likeliest has {likelier[0]:.3f}; expected at least {bound} of its probability, which is {name}"
+    return ""
 
 
 def _sampled(name: str, value: float, at: float) -> Exchange:
-    """A reply whose token stands at `at`, beside the likeliest one at -0.7."""
+    """A reply whose token has the log probability `at`, beside the likeliest one with -0.7."""
     lists = {**logprobs([" 4"], [at]), "top_logprobs": [{" 5": -0.7, " 4": at}]}
     return plain(completion(choice(" 4", logprobs=lists)), {"logprobs": 2, name: value})
