@@ -171,9 +171,9 @@ class TestOverflow:
     def test_a_text_beyond_the_context_says_how_the_context_is_known(self):
         long = error("This model's maximum context length is 1024 tokens.")
         for over, known in (
-            (self.over(), "`length` ended the text after 1015 of 9000000 tokens, behind 9 of prompt"),
+            (self.over(), "`length` ended the text after 1015 of 9000000 tokens and a prompt of 9"),
             (self.over("stop", long=long), "maximum context length is 1024"),
-            (self.over("stop", "tokens.overflow filled"), "a refusal told its length"),
+            (self.over("stop", "tokens.overflow filled"), "an error message gave its length"),
         ):
             (violation,) = findings("context_overflow", over, behaviour="refuse")
             assert isinstance(violation, Violation)

@@ -374,9 +374,9 @@ class TestUsage:
         [
             (stream(OPEN, END), "absent"),
             (stream(chunk(choice())), "null"),
-            (stream(OPEN, completion(choice(), usage=usage())), "in the chunk of a choice"),
-            (stream(OPEN, END, REPORT), "in a chunk of its own"),
-            (stream(*[completion(choice(), usage=usage())] * 2), "running, in several chunks"),
+            (stream(OPEN, completion(choice(), usage=usage())), "in a chunk with a choice"),
+            (stream(OPEN, END, REPORT), "in a chunk without choices"),
+            (stream(*[completion(choice(), usage=usage())] * 2), "in several chunks"),
         ],
     )  # fmt: skip
     def test_what_comes_unasked_is_told(self, x, told):
