@@ -92,18 +92,18 @@ def _lost_text(group: Group, context: CheckContext) -> list[tuple[int, Finding]]
     violations: list[tuple[int, Finding]] = []
     plains, streams = members(group, "plain"), members(group, "stream")
     for index in plains[0].choices:
-        wholes = [texts(x)[index] for x in plains if index in x.choices]
-        whole, plains_agree = wholes[0], len(wholes) >= ENOUGH_REPLIES and constant(wholes)
+        full_texts = [texts(x)[index] for x in plains if index in x.choices]
+        full, plains_agree = full_texts[0], len(full_texts) >= ENOUGH_REPLIES and constant(full_texts)
         reasons = {x.choices[index].finish_reason for x in (*plains, *streams) if index in x.choices}
         copies = [(x, texts(x)[index]) for x in streams if index in x.choices]
         # A prefix that ended by itself may be another sample.
-        different = [(x, text) for x, text in copies if text != whole]
-        different = [(x, text) for x, text in different if reasons == {context.length} or not whole.startswith(text)]
-        damaged = [(x, text) for x, text in different if is_lossy_copy(text, whole, sure=not plains_agree)]
-        empty = [(x, text) for x, text in different if not text and whole and reasons == {context.length}]
+        different = [(x, text) for x, text in copies if text != full]
+        different = [(x, text) for x, text in different if reasons == {context.length} or not full.startswith(text)]
+        damaged = [(x, text) for x, text in different if is_lossy_copy(text, full, sure=not plains_agree)]
+        empty = [(x, text) for x, text in different if not text and full and reasons == {context.length}]
         if empty or (damaged and (not plains_agree or len(damaged) == len(different))):
             x, text = (empty or damaged)[0]
-            observed, expected = contrast(text, whole)
+            observed, expected = contrast(text, full)
             flaky = plains_agree and len(different) < len(copies)
             message = f"the stream lacks text: {observed}; expected {expected} as in the plain reply"
             violations.append((index, Violation(message, f"choice {index}", x.case.id, flaky=flaky)))
@@ -224,14 +224,14 @@ def _close_values(first: Any, second: Any) -> bool:
 
 def _scored(unstreamed: list[float], streamed: list[float] | None) -> Group:
     tokens = [" 4,", " 5"]
-    whole = completion(choice(logprobs=logprobs(tokens, unstreamed)))
+    full = completion(choice(logprobs=logprobs(tokens, unstreamed)))
     part = completion(choice(logprobs=logprobs(tokens, streamed) if streamed else None))
     request = {**COLD, "logprobs": 1}
     return Group(
         "twin",
         "example",
         {
-            "plain": (plain(whole, request),) * ENOUGH_REPLIES,
+            "plain": (plain(full, request),) * ENOUGH_REPLIES,
             "stream": (stream(part, request=request),) * ENOUGH_REPLIES,
         },
     )

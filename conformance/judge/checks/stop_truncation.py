@@ -29,10 +29,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Cut:
-    """One choice with stop sequences beside the same choice without: `text` is the text with, `whole` without them."""
+    """One choice, with stop sequences (`text`) and without them (`full`)."""
 
-    whole: str
-    whole_finish: str | None
+    full: str
+    full_finish: str | None
     text: str
     finish: str | None
     matches: tuple[Match, ...]
@@ -45,10 +45,10 @@ class Cut:
     def cut_at(self) -> Match | None:
         """The match at which the text ends, with all, a part or none of the sequence; None where it is not cut."""
         for match in self.matches:
-            ends_in_match = self.whole.startswith(self.text) and match.start <= len(self.text) <= match.end
+            ends_in_match = self.full.startswith(self.text) and match.start <= len(self.text) <= match.end
             rest = self.text[match.end :]
-            ends_after = self.text.startswith(self.whole[: match.end]) and ends_inside_a_token(rest)
-            ignored = self.text == self.whole and self.finish == self.whole_finish != self.stopped
+            ends_after = self.text.startswith(self.full[: match.end]) and ends_inside_a_token(rest)
+            ignored = self.text == self.full and self.finish == self.full_finish != self.stopped
             if ends_in_match or (rest and ends_after and not ignored):
                 return match
         return None
@@ -65,15 +65,15 @@ def cuts(group: Group, context: CheckContext) -> Iterator[Cut | Inconclusive]:
         request = context.request(x)
         for index, answer in x.choices.items():
             uncut = first.choices.get(index)
-            whole = generated_text(context.request(first), uncut) if uncut else None
+            full = generated_text(context.request(first), uncut) if uncut else None
             text = generated_text(request, answer)
-            if uncut is None or whole is None or text is None:
+            if uncut is None or full is None or text is None:
                 continue
-            matches = tuple(_first_matches(whole, request.stops))
-            if matches or text != whole:
+            matches = tuple(_first_matches(full, request.stops))
+            if matches or text != full:
                 yield Cut(
-                    whole=whole,
-                    whole_finish=uncut.finish_reason,
+                    full=full,
+                    full_finish=uncut.finish_reason,
                     text=text,
                     finish=answer.finish_reason,
                     matches=matches,
@@ -86,9 +86,9 @@ def cuts(group: Group, context: CheckContext) -> Iterator[Cut | Inconclusive]:
                 yield Inconclusive("no stop sequence occurs in the text without it")
 
 
-def _first_matches(whole: str, stops: tuple[str, ...]) -> Iterator[Match]:
+def _first_matches(full: str, stops: tuple[str, ...]) -> Iterator[Match]:
     """The earliest match, and those that begin within it: one token may complete several, and any of them may count."""
-    matches = [Match(whole.find(stop), whole.find(stop) + len(stop), stop) for stop in stops if stop in whole]
+    matches = [Match(full.find(stop), full.find(stop) + len(stop), stop) for stop in stops if stop in full]
     if matches:
         earliest = min(matches, key=lambda match: match.end)
         yield earliest
@@ -120,27 +120,27 @@ def stop_cuts_earliest(group: Group, context: CheckContext) -> Findings:
         if isinstance(cut, Inconclusive):
             yield cut
             continue
-        match = cut.matches[0] if cut.matches else Match(len(cut.whole), len(cut.whole), "")
+        match = cut.matches[0] if cut.matches else Match(len(cut.full), len(cut.full), "")
         if cut.cut_at or _partial_stop(cut):
             yield Satisfied(cut.at)
-        elif cut.matches and cut.text.startswith(cut.whole[: match.end]):
+        elif cut.matches and cut.text.startswith(cut.full[: match.end]):
             later = _later_stop(cut)
             if later is None:  # judged by `stop_text_is_as_promised`
                 yield Inconclusive(f"the text continues after {show(match.stop)}: no stop sequence cut it")
                 continue
             observed = f"the text ends at {show(later)}, though {show(match.stop)} came first: {show(cut.text)}"
-            yield Violation(f"{observed}; expected {show(cut.whole[: match.start])}", cut.at, cut.case)
+            yield Violation(f"{observed}; expected {show(cut.full[: match.start])}", cut.at, cut.case)
         else:
             yield _different_text(group, context, cut, match)
 
 
 def _later_stop(cut: Cut) -> str | None:
     """The stop sequence at whose later match the text ends; None where no stop sequence had an effect."""
-    cut_short = len(cut.text) < len(cut.whole) or (cut.finish == cut.stopped != cut.whole_finish)
-    if not cut_short or not cut.whole.startswith(cut.text):
+    cut_short = len(cut.text) < len(cut.full) or (cut.finish == cut.stopped != cut.full_finish)
+    if not cut_short or not cut.full.startswith(cut.text):
         return None
     for stop in cut.stops:
-        near = cut.whole[max(0, len(cut.text) - len(stop)) : len(cut.text) + len(stop)]
+        near = cut.full[max(0, len(cut.text) - len(stop)) : len(cut.text) + len(stop)]
         if stop in near:
             return stop
     return None
@@ -149,16 +149,16 @@ def _later_stop(cut: Cut) -> str | None:
 def _different_text(group: Group, context: CheckContext, cut: Cut, match: Match) -> Finding:
     """The finding on a text that is not the beginning of the one without the sequence: a defect, or another sample."""
     index = int(cut.at.rpartition(" ")[2])
-    wholes = [x.choices[index].text for x in members(group, "without") if index in x.choices]
+    full_texts = [x.choices[index].text for x in members(group, "without") if index in x.choices]
     replies = [x for x in members(group, "with") if index in x.choices]
-    if not constant(wholes) or not all(context.request(x).greedy for x in replies):
+    if not constant(full_texts) or not all(context.request(x).greedy for x in replies):
         return Inconclusive("the target is not deterministic: the text differs between replies to one request")
-    expected = cut.whole[: match.start]
-    valid = {cut.whole[:end] for end in range(match.start, match.end + 1)}
+    expected = cut.full[: match.start]
+    valid = {cut.full[:end] for end in range(match.start, match.end + 1)}
     texts = [generated_text(context.request(x), x.choices[index]) or "" for x in replies]
     texts = [expected if text in valid else text for text in texts]
     finding = compare_values(
-        [expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case
+        [expected] * len(full_texts), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case
     )
     if isinstance(finding, Satisfied):
         return Inconclusive("other replies to the same request were cut at the match")
@@ -195,14 +195,14 @@ def no_partial_stop_leaks(group: Group, context: CheckContext) -> Findings:
 
 def _partial_stop(cut: Cut) -> str:
     """The part of a stop sequence that the text ends with, if that sequence ended it; else empty."""
-    if not cut.whole.startswith(cut.text):
+    if not cut.full.startswith(cut.text):
         return ""
     if any(len(cut.text) in {match.start, match.end} for match in cut.matches):
         return ""
     for match in cut.matches:
         if match.start < len(cut.text) < match.end:
             return cut.text[match.start :]
-    if cut.cut_at or cut.finish != cut.stopped or len(cut.text) == len(cut.whole):
+    if cut.cut_at or cut.finish != cut.stopped or len(cut.text) == len(cut.full):
         return ""
     for stop in cut.stops:  # the target stopped although only the beginning of the sequence was generated
         for size in range(len(stop) - 1, 1, -1):
@@ -258,7 +258,7 @@ def stop_finishes_with_stop(group: Group, context: CheckContext) -> Findings:
             yield cut
             continue
         match = cut.cut_at
-        if match is None or (match.end == len(cut.whole) and cut.whole_finish != reason):
+        if match is None or (match.end == len(cut.full) and cut.full_finish != reason):
             continue  # not cut, or cut where the limit ends the text too
         observed = f"finish_reason is {show(cut.finish)} after a stop sequence"
         yield attribute_to(expect(cut.finish == reason, observed, show(reason), cut.at), cut.case)

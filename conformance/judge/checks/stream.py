@@ -139,13 +139,13 @@ def _is_cumulative(texts: list[str]) -> bool:
 
 def _repetitions(texts: list[str]) -> int:
     """How many parts after the third begin with all the text so far, unless that text repeats itself."""
-    whole, repetitions = "", 0
+    so_far, repetitions = "", 0
     for index, text in enumerate(texts):
-        if index >= 3 and len(whole) >= ENOUGH_TEXT and text.startswith(whole) and not repeats_itself(whole):
+        if index >= 3 and len(so_far) >= ENOUGH_TEXT and text.startswith(so_far) and not repeats_itself(so_far):
             repetitions += 1
-            whole = text
+            so_far = text
         else:
-            whole += text
+            so_far += text
     return repetitions
 
 

@@ -35,21 +35,21 @@ def no_replacement_characters(group: Group, context: CheckContext) -> Findings:
     plains, streams = members(group, "plain"), members(group, "stream")
     for x, others in [(x, streams) for x in plains] + [(x, plains) for x in streams]:
         for index, answer in x.choices.items():
-            wholes = [other.choices[index].text for other in others if index in other.choices]
-            intact = next((whole for whole in wholes if _replaces_characters(answer.text, whole)), None)
+            others_texts = [other.choices[index].text for other in others if index in other.choices]
+            intact = next((intact for intact in others_texts if _replaces_characters(answer.text, intact)), None)
             if intact is not None:
                 observed, expected = contrast(answer.text, intact)
                 yield Violation(f"the text is {observed}; expected {expected}", answer.at, x.case.id)
-            elif not answer.text.isascii() and answer.text in wholes:
+            elif not answer.text.isascii() and answer.text in others_texts:
                 yield Satisfied(answer.at)
 
 
-def _replaces_characters(text: str, whole: str) -> bool:
-    """Whether the text is the whole with U+FFFD in place of characters beyond ASCII."""
-    body = text.rstrip(REPLACEMENT) if whole.rstrip(REPLACEMENT) == text.rstrip(REPLACEMENT) else text
-    missing = body.count(REPLACEMENT) > whole.count(REPLACEMENT)
-    real = any(not char.isascii() and char != REPLACEMENT for char in whole)
-    return missing and real and len(whole) <= LONGEST and covers(body, whole)
+def _replaces_characters(text: str, intact: str) -> bool:
+    """Whether the text is the intact with U+FFFD in place of characters beyond ASCII."""
+    body = text.rstrip(REPLACEMENT) if intact.rstrip(REPLACEMENT) == text.rstrip(REPLACEMENT) else text
+    missing = body.count(REPLACEMENT) > intact.count(REPLACEMENT)
+    real = any(not char.isascii() and char != REPLACEMENT for char in intact)
+    return missing and real and len(intact) <= LONGEST and covers(body, intact)
 
 
 @check(
