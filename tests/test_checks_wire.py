@@ -561,6 +561,10 @@ class TestLimits:
         probe = error(status=401, credential=Credential.LOWERCASE_SCHEME)
         assert isinstance(self.accept(probe)[0], Violation)
 
+    @pytest.mark.parametrize("member", [None, "", 0, []])
+    def test_an_empty_error_member_is_judged_without_raising(self, member):
+        assert findings("combination_is_accepted", plain({"error": member}))
+
     def test_an_error_behind_a_200_is_no_acceptance(self):
         (found,) = self.accept(stream({"error": {"message": "unsupported"}}))
         assert isinstance(found, Violation)
