@@ -205,7 +205,7 @@ def _partial_stop(cut: Cut) -> str:
     if cut.cut_at or cut.finish != cut.stopped or len(cut.text) == len(cut.full):
         return ""
     for stop in cut.stops:  # the target stopped although only the beginning of the sequence was generated
-        for size in range(len(stop) - 1, 1, -1):
+        for size in range(len(stop) - 1, 1, -1):  # a single character is too likely by chance
             if cut.text.endswith(stop[:size]):
                 return stop[:size]
     return ""

@@ -6,13 +6,12 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, sh
 from conformance.judge.checks.plain_streamed import ROLES, pair
 from conformance.judge.comparison import contrast, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, plain, stream
-from conformance.judge.token_text import REPLACEMENT, covers, is_text
+from conformance.judge.token_text import LONGEST_MATCHED, REPLACEMENT, covers, is_text
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 PLANT = "a \U0001f331 b"
 HALVES = ("a \ud83c", "\udf31 b")
-LONGEST = 20_000  # characters; matching longer texts costs too much, see `covers`
 
 
 @check(
@@ -45,11 +44,11 @@ def no_replacement_characters(group: Group, context: CheckContext) -> Findings:
 
 
 def _replaces_characters(text: str, intact: str) -> bool:
-    """Whether the text is the intact with U+FFFD in place of characters beyond ASCII."""
+    """Whether the text is the intact one with U+FFFD in place of characters beyond ASCII."""
     body = text.rstrip(REPLACEMENT) if intact.rstrip(REPLACEMENT) == text.rstrip(REPLACEMENT) else text
     missing = body.count(REPLACEMENT) > intact.count(REPLACEMENT)
     real = any(not char.isascii() and char != REPLACEMENT for char in intact)
-    return missing and real and len(intact) <= LONGEST and covers(body, intact)
+    return missing and real and len(intact) <= LONGEST_MATCHED and covers(body, intact)
 
 
 @check(
