@@ -1,4 +1,4 @@
-"""Legal ways to answer that are rare: no check minds them, and what is wrong beside them is still seen."""
+"""Rare but legal replies: no check flags them, and defects that resemble them are still seen."""
 
 from email.utils import formatdate
 from functools import cache

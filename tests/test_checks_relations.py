@@ -1,4 +1,4 @@
-"""Checks of what replies say of each other: what is seen at once, what after doubt, and what is nobody's fault."""
+"""Checks that compare replies: violations seen at once or after confirmation, and differences that are no defect."""
 
 import pytest
 from support import CAT, COLD, breaks, doubts, findings, holds, scored
@@ -23,26 +23,26 @@ from conformance.model import (
 from conformance.model.exchange import Group
 
 
-def pair(kind, first, second, times=3, key="example"):
-    return Group(kind, key, {"plain": (first,) * times, "stream": (second,) * times})
+def pair(plain_reply, streamed, times=3):
+    return Group("twin", "example", {"plain": (plain_reply,) * times, "stream": (streamed,) * times})
 
 
-class TestTwins:
-    def twin(self, first, *texts, times=3, finish="length"):
+class TestPlainStreamedPairs:
+    def paired(self, first, *texts, times=3, finish="length"):
         chunks = [completion(choice(text, finish=None)) for text in texts[:-1]]
         last = completion(choice(texts[-1], finish=finish))
         whole = plain(completion(choice(first, finish=finish)), COLD)
-        return pair("twin", whole, stream(*chunks, last, request=COLD), times)
+        return pair(whole, stream(*chunks, last, request=COLD), times)
 
     def test_text_held_back_and_sent_late_is_the_same_text(self):
-        assert holds("twin_text_agrees", self.twin(" 4, 5", "", "", " 4, 5", ""))
+        assert holds("twin_text_agrees", self.paired(" 4, 5", "", "", " 4, 5", ""))
 
     def test_emoji_that_were_dropped_are_seen_at_once(self):
-        assert breaks("twin_text_agrees", self.twin(f"a {CAT} b", "a ", " b", times=1))
+        assert breaks("twin_text_agrees", self.paired(f"a {CAT} b", "a ", " b", times=1))
 
     def test_a_shorter_stream_is_doubted_first_for_it_may_be_another_draw(self):
-        assert doubts("twin_text_agrees", self.twin(" 4, 5", " 4,", times=1))
-        assert breaks("twin_text_agrees", self.twin(" 4, 5", " 4,", times=3))
+        assert doubts("twin_text_agrees", self.paired(" 4, 5", " 4,", times=1))
+        assert breaks("twin_text_agrees", self.paired(" 4, 5", " 4,", times=3))
 
     def test_a_chunk_that_is_lost_now_and_then_is_seen_beside_plain_replies_that_agree(self):
         whole = plain(completion(choice(" 4, 5, 6")), COLD)
@@ -58,21 +58,21 @@ class TestTwins:
     def test_one_completion_token_whatever_was_streamed_is_seen(self):
         whole = plain(completion(choice(), usage=usage(4, 4)), COLD)
         short = stream(completion(choice()), completion(usage=usage(4, 1)), request=COLD)
-        assert doubts("twin_usage_agrees", pair("twin", whole, short, 1))
-        assert breaks("twin_usage_agrees", pair("twin", whole, short, 3))
+        assert doubts("twin_usage_agrees", pair(whole, short, 1))
+        assert breaks("twin_usage_agrees", pair(whole, short, 3))
 
     def test_log_probabilities_missing_from_the_stream_are_seen(self):
         asked = {**COLD, "logprobs": 1}
         whole = plain(completion(choice(" 4", logprobs=logprobs([" 4"]))), asked)
-        assert breaks("twin_logprobs_agree", pair("twin", whole, stream(completion(choice(" 4")), request=asked)))
+        assert breaks("twin_logprobs_agree", pair(whole, stream(completion(choice(" 4")), request=asked)))
 
     def test_halves_of_a_character_are_seen_at_once(self):
-        assert breaks("no_replacement_characters", self.twin(f"a {CAT}!", "a \ufffd", "\ufffd!", times=1))
-        assert breaks("no_replacement_characters", self.twin("a \ufffd\ufffd!", f"a {CAT}", "!", times=1))
+        assert breaks("no_replacement_characters", self.paired(f"a {CAT}!", "a \ufffd", "\ufffd!", times=1))
+        assert breaks("no_replacement_characters", self.paired("a \ufffd\ufffd!", f"a {CAT}", "!", times=1))
 
     def test_a_replacement_character_that_both_show_or_that_the_limit_made_is_fine(self):
-        assert not breaks("no_replacement_characters", self.twin("é \ufffd é", "é \ufffd", " é"))
-        assert not breaks("no_replacement_characters", self.twin("é\ufffd", "é"))
+        assert not breaks("no_replacement_characters", self.paired("é \ufffd é", "é \ufffd", " é"))
+        assert not breaks("no_replacement_characters", self.paired("é\ufffd", "é"))
 
 
 class TestEffects:
@@ -171,9 +171,9 @@ class TestOverflow:
     def test_a_text_beyond_the_context_says_how_the_context_is_known(self):
         long = error("This model's maximum context length is 1024 tokens.")
         for over, known in (
-            (self.over(), "`length` ended the text after 1015 of 9000000 tokens, behind 9 of prompt"),
+            (self.over(), "`length` ended the text after 1015 of 9000000 tokens and a prompt of 9"),
             (self.over("stop", long=long), "maximum context length is 1024"),
-            (self.over("stop", "tokens.overflow filled"), "a refusal told its length"),
+            (self.over("stop", "tokens.overflow filled"), "an error message gave its length"),
         ):
             (violation,) = findings("context_overflow", over, behaviour="refuse")
             assert isinstance(violation, Violation)
@@ -265,8 +265,8 @@ class TestOthers:
         assert doubts("json_is_valid", group("json", probe=probe))
 
 
-class TestOwing:
-    """Which members of a group owe an occasion, so that absence is neither green nor a false alarm."""
+class TestExpectedOccurrences:
+    """Which members of a group must show an occurrence, so that absence is neither a pass nor a false alarm."""
 
     def row(self, check, level=Level.MUST, **params):
         return Requirement("x.y", check, level, Layer.CONTRACT, "It holds.", Source("#"), {}, params)
@@ -274,12 +274,12 @@ class TestOwing:
     def grouped(self, asked, kind, key, role):
         return case({**COLD, **asked}, id=f"{kind}/{role}", groups=(Membership(kind, key, role),))
 
-    def test_only_twins_with_log_probabilities_owe_equal_ones(self):
+    def test_only_pairs_with_log_probabilities_must_show_equal_ones(self):
         row, context = self.row("twin_logprobs_agree"), CheckContext(contract())
         assert serves(row, self.grouped({"logprobs": 1}, "twin", "a", "plain"), context)
         assert not serves(row, self.grouped({}, "twin", "a", "plain"), context)
 
-    def test_a_row_about_one_parameter_is_owed_by_its_own_groups(self):
+    def test_a_requirement_on_one_parameter_is_expected_of_its_own_groups(self):
         row, context = self.row("parameter_spreads_texts", parameter="top_p"), CheckContext(contract())
         assert serves(row, self.grouped({}, "arms", "top_p", "low"), context)
         assert not serves(row, self.grouped({}, "arms", "temperature", "low"), context)

@@ -1,4 +1,4 @@
-"""Checks of what replies say: public defects that they must see, and legal oddities that they must leave alone."""
+"""Checks of single replies: known defects of real servers that they must see, and legal variants they must accept."""
 
 import pytest
 from support import CAT, COLD, breaks, doubts, findings, holds, kinds, scored

@@ -16,7 +16,7 @@ _SPECIAL: Final = re.compile(r"<[^<>\s]{1,60}>|\[[A-Z]{2,12}\]")
 _OPENING: Final = re.compile(rf"(?:{_SPECIAL.pattern})+")
 _BYTES: Final = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 _BYTE: Final = re.compile(r"<0x([0-9a-fA-F]{2})>")
-_MOST: Final = 20_000  # characters; matching takes quadratic time
+LONGEST_MATCHED: Final = 20_000  # characters; matching takes quadratic time
 
 
 def is_special(token: str) -> bool:
@@ -99,7 +99,7 @@ def covers(pattern: str, text: str, *, more: bool = False) -> bool:
 
     With `more`, the text may be a beginning of what the pattern matches.
     """
-    if len(text) > _MOST:
+    if len(text) > LONGEST_MATCHED:
         return True  # not decided: an error here overlooks a defect and accuses nobody
     ends = {0}  # where in the text the part of the pattern that was read so far may end
     for run, literal in re.findall(f"({REPLACEMENT}+)|([^{REPLACEMENT}]+)", pattern):

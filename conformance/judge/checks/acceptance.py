@@ -29,7 +29,8 @@ def error_instead(x: Exchange) -> bool:
             return True
         if "choices" not in value and not isinstance(document.usage, Mapping):
             error = error_object(value)
-            wrapped = error is not value and any(isinstance(error.get(name), str) for name in MESSAGE_MEMBERS)
+            inner = error if isinstance(error, Mapping) and error is not value else {}
+            wrapped = any(isinstance(inner.get(name), str) for name in MESSAGE_MEMBERS)
             return wrapped or bool(value.get("detail") or (value.get("message") and value.get("code")))
     return False
 

@@ -1,4 +1,4 @@
-"""Log probabilities: whether they are there, in the shape of text completions, with lists that go together."""
+"""Log probabilities: present if requested, in the shape of text completions, with lists of equal length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.model.json_text import MISSING
 from conformance.model.request_view import RequestView
 
 LISTS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
-HUGE = 2**1000
+HUGE = 2**1000  # larger integers would overflow a float in arithmetic
 TOKENS = (" 4", ",", " 5")
 CHAT = {"content": [{"token": token, "logprob": -0.1} for token in TOKENS]}
 SCORED = {"logprobs": 1}
@@ -22,53 +22,53 @@ ECHOED = {"logprobs": 1, "echo": True, "prompt": "1, 2,"}
 
 
 def asks_for_logprobs(request: RequestView, context: CheckContext) -> bool:
-    """Due where log probabilities are asked for and there is something to score."""
+    """Expected where log probabilities are requested and there is a token to score."""
     return request.logprobs is not None and (request.max_tokens != 0 or request.echo)
 
 
 def asks_for_alternatives(request: RequestView, context: CheckContext) -> bool:
-    """Due where at least one alternative is asked for."""
+    """Expected where at least one alternative is requested."""
     return asks_for_logprobs(request, context) and (request.logprobs or 0) > 0
 
 
 def asks_for_no_logprobs(request: RequestView, context: CheckContext) -> bool:
-    """Due where the request does not mention log probabilities."""
+    """Expected where the request has no log probabilities, or null for them."""
     return request.raw("logprobs") in (MISSING, None)
 
 
 def unfiltered_choices(x: Exchange) -> Iterator[Choice]:
-    """The choices of a reply that no error and no filter cut short."""
+    """The choices of a reply that neither an error nor a content filter cut short."""
     if x.error is MISSING:
-        yield from (choice for choice in x.choices.values() if choice.finish_reason != "content_filter")
+        yield from (answer for answer in x.choices.values() if answer.finish_reason != "content_filter")
 
 
 def choices_with_logprobs(x: Exchange) -> Iterator[tuple[Choice, Mapping[str, list[Any]]]]:
-    """The choices that have log probabilities, with their lists."""
-    for found in unfiltered_choices(x):
-        if found.logprobs is not None:
-            yield found, found.logprobs
+    """The choices that have log probabilities, each with its lists."""
+    for answer in unfiltered_choices(x):
+        if answer.logprobs is not None:
+            yield answer, answer.logprobs
 
 
 def token_entries(lists: Mapping[str, list[Any]]) -> list[Any]:
-    """One entry for each token, in the lists of text completions or in the one list of chat completions."""
+    """One entry for each token, from the lists of text completions or from the single list of chat completions."""
     return lists.get("tokens") or lists.get("content") or []
 
 
 def token_strings(lists: Mapping[str, list[Any]], name: str = "tokens") -> list[str] | None:
-    """A list of the log probabilities, where all of it is strings and there are any."""
-    found = lists.get(name, [])
-    return found if found and all(isinstance(item, str) for item in found) else None
+    """The named list, if it consists of strings and is not empty; else None."""
+    items = lists.get(name, [])
+    return items if items and all(isinstance(item, str) for item in items) else None
 
 
 def is_number(value: Any) -> bool:
-    """Whether a JSON value is a number that arithmetic can hold."""
+    """Whether a JSON value is a number that fits a finite float."""
     if isinstance(value, float):
         return isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < HUGE
 
 
 def example_of(request: Mapping[str, Any], text: str = " 4, 5", **lists: Any) -> Exchange:
-    """A reply of one choice whose lists agree, apart from those given; MISSING leaves one out."""
+    """A reply with one choice and consistent lists, except those given; MISSING leaves one out."""
     whole = {**logprobs(TOKENS, start=len("1, 2, 3,")), **lists}
     kept = {name: value for name, value in whole.items() if value is not MISSING}
     return plain(completion(choice(text, logprobs=kept)), request)
@@ -86,36 +86,37 @@ def example_of(request: Mapping[str, Any], text: str = " 4, 5", **lists: Any) ->
     ),
 )
 def logprobs_are_returned(x: Exchange, context: CheckContext) -> Findings:
-    """A request for log probabilities gets them for every choice, in the lists of text completions if any are promised.
+    """Every choice has the requested log probabilities, in the lists of text completions where those are promised.
 
-    Evaluation tools score texts by these lists; a null makes them crash, or report chance as a result.
+    Evaluation tools score texts with these lists; a null makes them crash, or report meaningless scores.
 
     Fix: fill `logprobs` with tokens and token_logprobs for each choice, plain and streamed, or refuse the parameter.
     """
     if not context.request(x).logprobs:
         return
-    wanted = context.get("members", ("tokens", "token_logprobs"))
-    for found in unfiltered_choices(x):
-        lists = found.logprobs
-        if not found.text and not lists:
-            continue  # a text that ended before it began has nothing to score
+    required = context.get("members", ("tokens", "token_logprobs"))
+    for answer in unfiltered_choices(x):
+        lists = answer.logprobs
+        if not answer.text and not lists:
+            continue  # an empty text has no token to score
         if lists is None:
-            yield Violation("logprobs is null in every part; expected an object, as asked for", found.at)
+            yield Violation("logprobs is null in every part; expected an object, as requested", answer.at)
             continue
         if context.get("shape") == "free" and not lists.get("tokens") and lists.get("content"):
-            yield _as_in_chat(lists["content"][context.request(x).echo :], found.at)
+            yield _scores_chat_content(lists["content"][context.request(x).echo :], answer.at)
             continue
-        absent = [name for name in wanted if not lists.get(name)]
-        empty = not found.text and not any(lists.values())
+        absent = [name for name in required if not lists.get(name)]
+        empty = not answer.text and not any(lists.values())
         shape = " (the shape of chat completions)" if "content" in lists else ""
         observed = f"logprobs has {show(sorted(lists))}{shape} without {show(absent)}"
-        yield expect(not absent or empty, observed, "these lists, with an entry for each token", found.at)
+        yield expect(not absent or empty, observed, "these lists, with an entry for each token", answer.at)
 
 
-def _as_in_chat(content: list[Any], at: str) -> Finding:
-    """Whether a list of objects, a shape that some documents leave free, scores each token."""
-    odd = next((one for one in content if not isinstance(one, Mapping) or not is_number(one.get("logprob"))), None)
-    return expect(odd is None, f"an entry of content is {show(odd)}", "a token with its logprob", at)
+def _scores_chat_content(content: list[Any], at: str) -> Finding:
+    """Whether each entry of `content`, the list of chat completions, has a log probability."""
+    unscored = [entry for entry in content if not isinstance(entry, Mapping) or not is_number(entry.get("logprob"))]
+    observed = f"an entry of content is {show(unscored[0] if unscored else None)}"
+    return expect(not unscored, observed, "a token with its logprob", at)
 
 
 @check(
@@ -126,17 +127,17 @@ def _as_in_chat(content: list[Any], at: str) -> Finding:
     bad=lambda: example(example_of({})),
 )
 def logprobs_are_not_unasked(x: Exchange, context: CheckContext) -> Findings:
-    """Without a request for log probabilities there are none.
+    """A reply has no log probabilities unless the request asks for them.
 
-    They make a reply several times as long, and clients decide by their presence how to read a text.
+    They make a reply several times as long, and some clients decide by their presence how to read a text.
 
-    Fix: leave `logprobs` null unless the request names a number.
+    Fix: leave `logprobs` null unless the request has a number for it.
     """
     if not asks_for_no_logprobs(context.request(x), context):
         return
-    for found in unfiltered_choices(x):
-        tokens = token_entries(found.logprobs or {})
-        yield expect(not tokens, f"logprobs holds {len(tokens)} tokens that nobody asked for", "null", found.at)
+    for answer in unfiltered_choices(x):
+        tokens = token_entries(answer.logprobs or {})
+        yield expect(not tokens, f"logprobs has {len(tokens)} tokens without a request for it", "null", answer.at)
 
 
 @check(
@@ -147,16 +148,16 @@ def logprobs_are_not_unasked(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(example_of(SCORED, token_logprobs=[-0.1, -0.2])),
 )
 def logprob_lists_are_parallel(x: Exchange, context: CheckContext) -> Findings:
-    """The lists of a log probabilities object have one entry per token each.
+    """Each list of a log probabilities object has one entry per token.
 
-    A client pairs them by position; one list that is shorter shifts every score behind the gap to another token.
+    A client pairs them by position; a missing entry assigns every later score to the wrong token.
 
     Fix: append to all four lists in one place, once per token.
     """
     zero = context.request(x).logprobs == 0
-    for found in unfiltered_choices(x):
-        held = 0
-        for part in found.parts:
+    for answer in unfiltered_choices(x):
+        compared = 0
+        for part in answer.parts:
             lists = {name: (part.logprobs or {}).get(name) for name in LISTS}
             sizes = {name: len(value) for name, value in lists.items() if isinstance(value, list)}
             if zero and not sizes.get("top_logprobs"):
@@ -164,13 +165,13 @@ def logprob_lists_are_parallel(x: Exchange, context: CheckContext) -> Findings:
             if len(sizes) < 2:
                 continue
             if len(set(sizes.values())) > 1:
-                told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-                yield Violation(f"the lists differ in length ({told}); expected one entry per token each", part.at)
+                listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+                yield Violation(f"the lists differ in length ({listed}); expected one entry per token in each", part.at)
                 break
-            held += 1
+            compared += 1
         else:
-            if held:
-                yield Satisfied(found.at)
+            if compared:
+                yield Satisfied(answer.at)
 
 
 @check(
@@ -184,30 +185,29 @@ def logprob_lists_are_parallel(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def zero_logprobs_means_sampled_only(x: Exchange, context: CheckContext) -> Findings:
-    """With `logprobs: 0` each sampled token has its log probability, and there are no alternatives.
+    """With `logprobs: 0` each sampled token has its log probability, and no position lists alternatives.
 
-    Zero is the cheap way to score a text; read as "off" it returns nothing, read as a count of one it costs more.
+    Zero is the cheapest way to score a text; read as "off" it returns nothing, read as one it returns more than needed.
 
-    Fix: tell 0 from null: 0 asks for the sampled tokens alone.
+    Fix: distinguish 0 from null: 0 requests the sampled tokens only.
     """
     if context.request(x).logprobs != 0:
         return
-    for found in unfiltered_choices(x):
-        lists = found.logprobs
-        scored = bool(lists and token_entries(lists))
-        if not found.text and not scored:
-            continue  # nothing was sampled; empty lists say the same as none
-        if not lists or not scored:
-            yield Violation("logprobs is empty; expected the sampled tokens with their log probabilities", found.at)
-            continue
+    for answer in unfiltered_choices(x):
+        lists = answer.logprobs or {}
         tokens = token_entries(lists)
-        tops = [one.get("top_logprobs") if isinstance(one, Mapping) else None for one in lists.get("content", [])]
+        if not answer.text and not tokens:
+            continue  # nothing was sampled; empty lists mean the same as none
+        if not tokens:
+            yield Violation("logprobs is empty; expected the sampled tokens with their log probabilities", answer.at)
+            continue
+        tops = [entry.get("top_logprobs") if isinstance(entry, Mapping) else None for entry in lists.get("content", [])]
         more = [top for top in lists.get("top_logprobs", tops) if isinstance(top, (Mapping, list)) and len(top) > 1]
         yield expect(
             not more,
             f"{len(more)} of {len(tokens)} positions list alternatives, such as {show(more[0] if more else None)}",
-            "the sampled token at most",
-            found.at,
+            "at most the sampled token",
+            answer.at,
         )
 
 
@@ -225,18 +225,18 @@ def zero_logprobs_means_sampled_only(x: Exchange, context: CheckContext) -> Find
     ),
 )
 def first_echo_logprob_is_null_or_number(x: Exchange, context: CheckContext) -> Findings:
-    """The first token of an echoed prompt has null or a number as its log probability.
+    """The log probability of the first token of an echoed prompt is null or a number.
 
-    Nothing precedes it, so there is nothing to condition on: tools skip exactly this entry, whatever it holds.
+    No token precedes it that it could depend on: tools skip exactly this entry, whatever its value.
 
-    Fix: put null (or 0) there and keep the entry, so that the lists stay parallel.
+    Fix: put null (or 0) there and keep the entry, so that the lists keep equal lengths.
     """
     request = context.request(x)
     if not request.echo or request.logprobs is None:
         return
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
         if values:
             first = values[0]
-            fits = first is None or (is_number(first) and first <= 0)
-            yield expect(fits, f"the first log probability is {show(first)}", "null, or a number up to 0", found.at)
+            allowed = first is None or (is_number(first) and first <= 0)
+            yield expect(allowed, f"the first log probability is {show(first)}", "null, or at most 0", answer.at)

@@ -1,4 +1,4 @@
-"""Log probabilities that say of each token that no other could have come."""
+"""Log probabilities that are all 0, as if no other token had been possible anywhere."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from conformance.model.request_view import RequestView
 
 # What changes a distribution after its values may have been read, so that they need not fit the choice.
 RAW = (Bends.CONTEXT, Bends.LOGITS, Bends.GRAMMAR)
-CLEAR = 8  # this many tokens that are all certain are no chance
-ROOM = 1024  # tokens that a text may have where no limit is named
-OPEN = -2.0  # an alternative above this leaves room for chance, however coarsely values are rounded
+ENOUGH_TOKENS = 8  # a choice: shorter texts can be certain, such as the rest of a word
+DEFAULT_LIMIT = 1024  # tokens, a choice: the most that a text is taken to have where no limit is known
+LIKELY = -2.0  # a choice: an alternative above this has a probability over 13 %, which no rounding explains away
 
 
 @check(
@@ -42,54 +42,55 @@ OPEN = -2.0  # an alternative above this leaves room for chance, however coarsel
     ),
 )
 def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
-    """The log probabilities of a longer text are not all exactly 0 where the model had a choice.
+    """The log probabilities of a longer text are not all exactly 0 if the model had alternatives.
 
-    Zero means certain; a constant that stands for "not computed" makes every text look perfect.
+    Zero means certainty; as a placeholder for values that were not computed it makes every text look perfect.
 
-    Fix: read the values before any filter leaves a single token, and return null where there are none.
+    Fix: take the values before any filter leaves a single token, and return null where there are none.
     """
     request = context.request(x)
     if request.logprobs is None or bends(context.contract, request, *RAW):
         return
-    texts = {found.index: found.text for found, _ in choices_with_logprobs(x)}
-    for found, lists in choices_with_logprobs(x):
+    texts = {answer.index: answer.text for answer, _ in choices_with_logprobs(x)}
+    for answer, lists in choices_with_logprobs(x):
         values = [value for value in lists.get("token_logprobs", []) if is_number(value)]
-        if len(values) < CLEAR:
+        if len(values) < ENOUGH_TOKENS:
             continue
-        siblings = {text for place, text in texts.items() if place // request.n == found.index // request.n}
-        chosen = _had_a_choice(request, context, lists, several=len(siblings) > 1)
-        told = f"all {len(values)} log probabilities are 0"
+        siblings = {text for index, text in texts.items() if index // request.n == answer.index // request.n}
+        uncertainty = _uncertainty(request, context, lists, several=len(siblings) > 1)
+        observed = f"all {len(values)} log probabilities are 0"
         if any(values):
-            yield Satisfied(found.at)
-        elif chosen:
-            yield Violation(f"{told}; expected values below 0, for {chosen}", found.at)
+            yield Satisfied(answer.at)
+        elif uncertainty:
+            yield Violation(f"{observed}; expected values below 0, because {uncertainty}", answer.at)
         else:
-            yield Observation("log probabilities", f"{told}, as where a model is certain of each token", found.at)
+            yield Observation("log probabilities", f"{observed}, as if the model were certain of each token", answer.at)
 
 
-def _had_a_choice(request: RequestView, context: CheckContext, lists: Mapping[str, list[Any]], *, several: bool) -> str:
-    """What shows that another token could have come than the one that did; empty where nothing does.
+def _uncertainty(request: RequestView, context: CheckContext, lists: Mapping[str, list[Any]], *, several: bool) -> str:
+    """Why some token of the text cannot have been certain; empty where nothing shows that.
 
-    A distribution without entropy has only zeros, and temperature 0 may be applied before values are read.
+    A distribution without entropy has only zeros, and temperature 0 may be applied before the values are taken.
     """
     if several and NEAR_ZERO_TEMPERATURE < request.number("temperature", 1) <= 1:
         return "another choice of the same prompt has another text"
     if alters_distribution(request, context):
         return ""  # a filter that leaves one token makes it certain
-    if request.echo and len(lists["token_logprobs"]) - (request.max_tokens or ROOM) >= CLEAR // 2:
-        return "no model foretells each token of a prompt"
-    for place, top in alternatives_by_position(lists):
-        token = lists["tokens"][place] if place < len(lists.get("tokens", [])) else None
+    if request.echo and len(lists["token_logprobs"]) - (request.max_tokens or DEFAULT_LIMIT) >= ENOUGH_TOKENS // 2:
+        return "no model predicts every token of a prompt"
+    for index, top in alternatives_by_position(lists):
+        token = lists["tokens"][index] if index < len(lists.get("tokens", [])) else None
         if not isinstance(token, str) or token not in top or not is_plain(token):
-            continue  # under another spelling it may be among them
-        rival = next((name for name, value in top.items() if name != token and is_number(value) and value > OPEN), None)
-        if rival is not None:
-            return f"{show(rival)} could have come as well, at {top[rival]}"
+            continue  # it may be listed under another spelling
+        others = {name: value for name, value in top.items() if name != token and is_number(value)}
+        likely = next((name for name, value in others.items() if value > LIKELY), None)
+        if likely is not None:
+            return f"{show(likely)} was possible too, with a log probability of {others[likely]}"
     return ""
 
 
 def _certain(values: Sequence[float], other: float | None = None, **request: Any) -> Exchange:
-    """A text of as many tokens as there are values, each with one rival of this log probability."""
+    """A text with one token for each value, and `other` as the log probability of one alternative at each."""
     tokens = [f" {number}" for number in range(len(values))]
     lists = logprobs(tokens, values)
     if other is not None:
@@ -98,9 +99,8 @@ def _certain(values: Sequence[float], other: float | None = None, **request: Any
 
 
 def _drawn_twice(last: str) -> Exchange:
-    """Two choices of certain tokens, which are the same or differ in their last."""
+    """Two choices with certain tokens, of which the last may differ."""
     texts = [[" 1", " 2", " 3", " 4", " 5", " 6", " 7", end] for end in (" 7", last)]
-    found = [
-        choice("".join(tokens), index, logprobs=logprobs(tokens, [0.0] * CLEAR)) for index, tokens in enumerate(texts)
-    ]
-    return plain(completion(*found), {**SCORED, "n": 2})
+    zeros = [0.0] * ENOUGH_TOKENS
+    answers = [choice("".join(tokens), index, logprobs=logprobs(tokens, zeros)) for index, tokens in enumerate(texts)]
+    return plain(completion(*answers), {**SCORED, "n": 2})

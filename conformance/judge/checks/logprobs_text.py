@@ -1,4 +1,4 @@
-"""Log probabilities against the text: tokens that make it up, offsets that point into it, counts that match."""
+"""Log probabilities against the text: the tokens spell it, the offsets point into it, the counts match usage."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
 
-AROUND = 1  # a token that opens or ends a text may be counted and not listed, or listed and not counted
+SPECIAL_TOKENS = 1  # a token that opens or ends a text may be counted but not listed, or listed but not counted
 
 
 def asks_for_scored_echo(request: RequestView, context: CheckContext) -> bool:
-    """Due where log probabilities of an echoed prompt are asked for."""
+    """Expected where log probabilities of an echoed prompt are requested."""
     return request.echo and asks_for_logprobs(request, context) and any(request.prompts)
 
 
 def prompt_of(request: RequestView, index: int) -> str | tuple[int, ...]:
-    """The prompt that a choice answers; empty where it cannot be told."""
-    place = index // request.n
-    return request.prompts[place] if 0 <= place < len(request.prompts) else ""
+    """The prompt that the choice with this index answers; empty where there is none."""
+    number = index // request.n
+    return request.prompts[number] if 0 <= number < len(request.prompts) else ""
 
 
-def echoed_prompt(request: RequestView, found: Choice) -> str:
-    """The part of the text that is the prompt, as the target returned it."""
-    prompt = prompt_of(request, found.index)
-    length = echoed_length(found.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
-    return found.text[: length or 0]
+def echoed_prompt(request: RequestView, answer: Choice) -> str:
+    """The prompt at the beginning of the text, as the target returned it; empty where there is none."""
+    prompt = prompt_of(request, answer.index)
+    length = echoed_length(answer.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
+    return answer.text[: length or 0]
 
 
 @check(
@@ -55,27 +55,27 @@ def echoed_prompt(request: RequestView, found: Choice) -> str:
 def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
     """The tokens of the log probabilities, joined, are the text.
 
-    Highlighting, alignment and scoring place tokens in the text by joining them; one lost space shifts all that follow.
+    Highlighting, alignment and scoring locate tokens in the text by joining them; a lost space shifts all later tokens.
 
-    Fix: take the token strings from the same decoder that makes the text, leading spaces included.
+    Fix: take the token strings from the decoder that produces the text, leading spaces included.
     """
     request = context.request(x)
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         tokens = token_strings(lists)
-        if tokens is None or not found.text:
+        if tokens is None or not answer.text:
             continue
-        # The tokens of a stop sequence, or the one that ends a text, may be listed although the text leaves them out.
-        more = found.finish_reason != context.length and (bool(request.stops) or spells(tokens[:-1], found.text))
-        if spells(tokens, found.text, more=more):
-            yield Satisfied(found.at)
+        # The tokens of a stop sequence, or the one that ends a text, may be listed though the text leaves them out.
+        more = answer.finish_reason != context.length and (bool(request.stops) or spells(tokens[:-1], answer.text))
+        if spells(tokens, answer.text, more=more):
+            yield Satisfied(answer.at)
             continue
-        echo = echoed_prompt(request, found)
-        if echo and spells(tokens, found.text[len(echo) :], more=more):
-            continue  # the prompt is not covered at all: that is logprobs_cover_echo's
-        if found.reasoned:
-            yield Inconclusive("tokens of reasoning may be listed, and are no part of the text")
+        echo = echoed_prompt(request, answer)
+        if echo and spells(tokens, answer.text[len(echo) :], more=more):
+            continue  # without any token of the prompt: judged by `logprobs_cover_echo`
+        if answer.reasoned:
+            yield Inconclusive("tokens of reasoning may be listed, and are not part of the text")
             continue
-        yield Violation(f"the tokens join to {show(''.join(tokens))}; expected the text {show(found.text)}", found.at)
+        yield Violation(f"the tokens join to {show(''.join(tokens))}; expected the text {show(answer.text)}", answer.at)
 
 
 @check(
@@ -88,51 +88,50 @@ def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def text_offsets_follow_tokens(x: Exchange, context: CheckContext) -> Findings:
-    """Each text_offset is the one before plus the length of the token there, from 0 or from the end of the prompt.
+    """Each text_offset is the previous one plus the length of its token, from 0 or from the end of the prompt.
 
-    Editors mark tokens by these offsets; one that is off marks the wrong characters from there on.
+    Editors highlight tokens by these offsets; a wrong one marks the wrong characters from there on.
 
-    Fix: count characters of prompt and text as they are sent, across all chunks of a stream.
+    Fix: count the characters of prompt and text as they are sent, across all chunks of a stream.
     """
     request = context.request(x)
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         tokens, offsets = token_strings(lists), lists.get("text_offset", [])
-        if tokens is None or not offsets or len(offsets) != len(tokens) or _left_out(found):
+        if tokens is None or not offsets or len(offsets) != len(tokens) or _has_part_without_offsets(answer):
             continue
-        fault = _misplaced(tokens, offsets, found.text) or _starts_elsewhere(request, found, offsets)
-        yield Violation(fault, found.at) if fault else Satisfied(found.at)
+        message = _wrong_step(tokens, offsets, answer.text) or _wrong_start(request, answer, offsets)
+        yield Violation(message, answer.at) if message else Satisfied(answer.at)
 
 
-def _left_out(found: Choice) -> bool:
-    """Whether a part of a stream that brings tokens has no offsets at all: no document requires them."""
-    lists = [part.logprobs for part in found.parts if part.logprobs]
+def _has_part_without_offsets(answer: Choice) -> bool:
+    """Whether some part of a stream has tokens but no offsets, which no document requires."""
+    lists = [part.logprobs for part in answer.parts if part.logprobs]
     return any(one.get("tokens") and not isinstance(one.get("text_offset"), list) for one in lists)
 
 
-def _misplaced(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:
-    """What is wrong with the offsets among themselves."""
-    for place, offset in enumerate(offsets):
+def _wrong_step(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:
+    """A message on the first offset that does not follow from the one before; empty where all do."""
+    for index, offset in enumerate(offsets):
         if not is_number(offset) or offset < 0:
-            return f"text_offset[{place}] is {show(offset)}; expected a position in the text, 0 or more"
-        if place == 0:
+            return f"text_offset[{index}] is {show(offset)}; expected a position in the text, 0 or more"
+        if index == 0:
             continue
-        before, token = offsets[place - 1], tokens[place - 1]
+        before, token = offsets[index - 1], tokens[index - 1]
         step = offset - before
-        # How characters beyond ASCII are counted is nowhere said, nor whether a mark of the tokenizer takes room.
-        fits = step == len(token) if is_plain(token) else step in {0, len(token)} if is_special(token) else step >= 0
-        if place == 1 and token[:1] == " " != text[:1]:  # the space that some decoders drop at the start of a text
-            fits = fits or step == len(token) - 1
-        if not fits:
-            return (
-                f"text_offset goes from {before} to {offset} over the token {show(token)}; "
-                f"expected a step of {len(token)}"
-            )
+        # No document says how characters beyond ASCII are counted, nor whether special tokens have a length.
+        valid = step == len(token) if is_plain(token) else step in {0, len(token)} if is_special(token) else step >= 0
+        if index == 1 and token[:1] == " " != text[:1]:  # some decoders drop the space at the start of a text
+            valid = valid or step == len(token) - 1
+        if not valid:
+            observed = f"text_offset goes from {before} to {offset} over the token {show(token)}"
+            return f"{observed}; expected a step of {len(token)}"
     return ""
 
 
-def _starts_elsewhere(request: RequestView, found: Choice, offsets: Sequence[Any]) -> str:
-    prompt = prompt_of(request, found.index)
-    if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echoed_prompt(request, found)):
+def _wrong_start(request: RequestView, answer: Choice, offsets: Sequence[Any]) -> str:
+    """A message on a first offset that is at neither possible start; empty where it is, or the start is unknown."""
+    prompt = prompt_of(request, answer.index)
+    if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echoed_prompt(request, answer)):
         return ""
     starts = {0} if request.echo else {0, *possible_lengths(prompt)}
     if offsets[0] in starts:
@@ -152,26 +151,28 @@ def _starts_elsewhere(request: RequestView, found: Choice, offsets: Sequence[Any
 def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
     """With `echo` the log probabilities begin with the tokens of the prompt.
 
-    Benchmarks score a given answer by echoing it; without the prompt's entries every score is that of another text.
+    Benchmarks score a given answer by echoing it; without the prompt's entries every score belongs to another text.
 
-    Fix: run the prompt through the same scoring, and put its tokens before the generated ones.
+    Fix: score the prompt in the same way, and put its tokens before the generated ones.
     """
     request = context.request(x)
     if not request.echo:
         return
-    for found, lists in choices_with_logprobs(x):
-        prompt, tokens = prompt_of(request, found.index), token_strings(lists)
+    for answer, lists in choices_with_logprobs(x):
+        prompt, tokens = prompt_of(request, answer.index), token_strings(lists)
         if tokens is None or not prompt:
             continue
         if isinstance(prompt, str):
-            echo = echoed_prompt(request, found)
-            if echo:  # whether the text has the prompt is a row of its own
-                told = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
-                yield expect(spells(tokens, echo, more=True), told, f"those of the prompt, {show(echo)}", found.at)
+            echo = echoed_prompt(request, answer)
+            if echo:  # a text without the prompt is judged by `echo_begins_with_prompt`
+                observed = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
+                covered = spells(tokens, echo, more=True)
+                yield expect(covered, observed, f"the tokens of the prompt {show(echo)}", answer.at)
             continue
-        shown = found.finish_reason == context.length and not x.reasoned
-        least = len(prompt) + (request.max_tokens or 0 if shown else 0)
-        yield expect(len(tokens) >= least, f"{len(tokens)} tokens are listed", f"the {len(prompt)} of the prompt first")
+        all_generated = answer.finish_reason == context.length and not x.reasoned
+        least = len(prompt) + (request.max_tokens or 0 if all_generated else 0)
+        expected = f"{least} or more, {len(prompt)} of the prompt first"
+        yield expect(len(tokens) >= least, f"{len(tokens)} tokens are listed", expected)
 
 
 @check(
@@ -193,34 +194,39 @@ def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def logprobs_count_the_tokens(x: Exchange, context: CheckContext) -> Findings:
-    """There are as many log probabilities as completion tokens, plus those of the prompt where it is echoed.
+    """There are as many log probabilities as completion tokens, plus the prompt tokens if the prompt is echoed.
 
-    Two accounts of one generation that disagree leave a client unable to trust the bill or the scores.
+    If the two counts of one generation disagree, a client can trust neither the bill nor the scores.
 
     Fix: count usage and log probabilities from the same list of tokens.
     """
     request = context.request(x)
     if request.logprobs is None:
         return
-    told, prompt = counted(x, "completion_tokens"), counted(x, "prompt_tokens")
-    found = list(choices_with_logprobs(x))
-    complete = len(found) == request.choices == len(x.choices)
-    if told is None or not complete or request.best_of > request.n or (request.echo and prompt is None):
+    completion_tokens, prompt_tokens = counted(x, "completion_tokens"), counted(x, "prompt_tokens")
+    answers = list(choices_with_logprobs(x))
+    complete = len(answers) == request.choices == len(x.choices)
+    if completion_tokens is None or not complete or request.best_of > request.n:
+        return
+    if request.echo and prompt_tokens is None:
         return
     if x.reasoned:
-        yield Inconclusive("tokens of reasoning count, and need not be listed")
+        yield Inconclusive("tokens of reasoning are counted, but need not be listed")
         return
-    listed = sum(len(token_entries(lists)) for _, lists in found)
-    if told and not listed:
-        return  # none are there at all: that is logprobs_are_returned's
-    if request.echo and listed <= told + AROUND * len(found) < told + request.n * (prompt or 0):
-        return  # the prompt is not covered at all: that is logprobs_cover_echo's
-    expected = told + (request.n * (prompt or 0) if request.echo else 0)
-    longest = max((len(stop) for stop in request.stops), default=0)
-    ended = sum(choice.finish_reason != context.length for choice, _ in found)
-    slack = ended * (AROUND + longest) + (2 * AROUND * len(found) if request.echo else 0)
-    parts = f"{told} completion tokens" + (f" and {request.n} × {prompt} prompt tokens" if request.echo else "")
-    if listed < expected - slack and any(choice.may_reason for choice, _ in found):
-        yield Inconclusive(f"{listed} tokens have log probabilities, and others may have gone into reasoning")
+    listed = sum(len(token_entries(lists)) for _, lists in answers)
+    if completion_tokens and not listed:
+        return  # judged by `logprobs_are_returned`
+    echoed_tokens = request.n * (prompt_tokens or 0) if request.echo else 0
+    if request.echo and listed <= completion_tokens + SPECIAL_TOKENS * len(answers) < completion_tokens + echoed_tokens:
+        return  # without any token of the prompt: judged by `logprobs_cover_echo`
+    expected = completion_tokens + echoed_tokens
+    longest = max((len(stop) for stop in request.stops), default=0)  # a stop sequence may be a token per character
+    ended = sum(answer.finish_reason != context.length for answer, _ in answers)
+    tolerance = ended * (SPECIAL_TOKENS + longest) + (2 * SPECIAL_TOKENS * len(answers) if request.echo else 0)
+    if listed < expected - tolerance and any(answer.may_reason for answer, _ in answers):
+        yield Inconclusive(f"{listed} tokens have log probabilities, and the others may be tokens of reasoning")
         return
-    yield expect(abs(listed - expected) <= slack, f"{listed} tokens have log probabilities", parts)
+    parts = f"{completion_tokens} completion tokens"
+    if request.echo:
+        parts += f" and {request.n} × {prompt_tokens} prompt tokens"
+    yield expect(abs(listed - expected) <= tolerance, f"{listed} tokens have log probabilities", parts)

@@ -1,4 +1,4 @@
-"""Log probabilities as numbers: finite, at most 0, as many as asked for, and such as a distribution can have."""
+"""Log probabilities as numbers: finite, at most 0, as many as requested, and possible for one distribution."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ GREEDY = {"logprobs": 2, "temperature": 0}
 
 
 def alters_distribution(request: RequestView, context: CheckContext) -> bool:
-    """Whether the request bends the distribution, so that its values and the choice may disagree."""
+    """Whether the request changes the distribution, so that the values may not match the sampled tokens."""
     return bends(context.contract, request, *Bends)
 
 
 def alternatives_by_position(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The positions that list alternatives, each with them."""
-    for place, top in enumerate(lists.get("top_logprobs", [])):
+    """The alternatives of each position that lists any."""
+    for index, top in enumerate(lists.get("top_logprobs", [])):
         if isinstance(top, Mapping) and top:
-            yield place, top
+            yield index, top
 
 
 @check(
@@ -65,24 +65,24 @@ def alternatives_by_position(lists: Mapping[str, list[Any]]) -> Iterator[tuple[i
 def logprobs_are_finite(x: Exchange, context: CheckContext) -> Findings:
     """Every log probability is a finite number of at most 0.
 
-    Sums and perplexities are built from them; one null, string or positive value spoils the score of a whole text.
+    Sums and perplexities are computed from them; one null, string or positive value spoils the score of a whole text.
 
     Fix: clamp minus infinity to a large negative number, and take values from a log-softmax.
     """
     request = context.request(x)
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
         first_may_be_null = request.echo and bool(request.prompts)
-        named = [(f"token_logprobs[{place}]", value) for place, value in enumerate(values)]
+        named = [(f"token_logprobs[{index}]", value) for index, value in enumerate(values)]
         if named and named[0][1] is None and first_may_be_null:
             named = named[1:]
-        for place, top in alternatives_by_position(lists):
-            named += [(f"top_logprobs[{place}][{show(token, 24)}]", value) for token, value in top.items()]
+        for index, top in alternatives_by_position(lists):
+            named += [(f"top_logprobs[{index}][{show(token, 24)}]", value) for token, value in top.items()]
         wrong = next(((name, value) for name, value in named if not _is_logprob(value)), None)
         if wrong:
-            yield Violation(f"{wrong[0]} is {show(wrong[1])}; expected a finite number of at most 0", found.at)
+            yield Violation(f"{wrong[0]} is {show(wrong[1])}; expected a finite number of at most 0", answer.at)
         elif named:
-            yield Satisfied(found.at)
+            yield Satisfied(answer.at)
 
 
 def _is_logprob(value: Any) -> bool:
@@ -107,56 +107,58 @@ def _is_logprob(value: Any) -> bool:
     ),
 )
 def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
-    """Each position lists as many alternatives as were asked for, or one more with the sampled token.
+    """Each position lists as many alternatives as requested, or one more with the sampled token.
 
-    Rankings and calibration read exactly that many; fewer lose candidates without a word, more cost and leak.
+    Rankings and calibration read exactly that many; fewer lose candidates silently, more cost bandwidth.
 
-    Fix: take the N likeliest tokens and add the sampled one if it is missing.
+    Fix: take the N likeliest tokens, and add the sampled one if it is missing.
     """
     request = context.request(x)
     number = request.logprobs
     if not number or number < 0:
         return
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         if not lists.get("tokens") or "top_logprobs" not in lists:
             continue
-        tops = [top for place, top in enumerate(lists["top_logprobs"]) if top or place or not request.echo]
+        tops = [top for index, top in enumerate(lists["top_logprobs"]) if top or index or not request.echo]
         if request.echo and not tops and len(lists["tokens"]) == 1:
-            continue  # all there is is the first token of the prompt, which has no rivals
+            continue  # only the first token of the prompt, which has no alternatives
         sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
         most = max(sizes, default=0)
         if most > number + 1:
-            yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", found.at)
+            yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", answer.at)
             continue
-        bare = sizes.count(0) - (sizes[-1:] == [0] and _may_be_a_mark(found, context))
+        bare = sizes.count(0) - (sizes[-1:] == [0] and _may_end_the_text(answer, context))
         if bare and not alters_distribution(request, context):
-            told = f"{bare} of {len(sizes)} positions list none, others up to {most}"
-            yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
+            observed = f"{bare} of {len(sizes)} positions list none, others up to {most}"
+            yield Violation(f"{observed}; expected {number} alternatives each, or {number + 1}", answer.at)
             continue
-        # Equal spellings fall together in a map, so now and then there may be fewer; as a rule there may not.
-        short = [size for top, size in zip(tops, sizes, strict=True) if _short(top, number)]
+        # Tokens with equal spellings share one member of the map, so some positions may list fewer, but not most.
+        short = [size for top, size in zip(tops, sizes, strict=True) if _lists_too_few(top, number)]
         if not alters_distribution(request, context) and (not sizes or len(short) * 2 > len(sizes)):
-            told = f"{len(short)} of {len(sizes)} positions list fewer, as {short[0]}" if short else "none is listed"
-            yield Violation(f"{told}; expected {number} alternatives each, or {number + 1}", found.at)
+            observed = (
+                f"{len(short)} of {len(sizes)} positions list fewer, such as {short[0]}" if short else "none lists any"
+            )
+            yield Violation(f"{observed}; expected {number} alternatives each, or {number + 1}", answer.at)
             continue
-        yield Satisfied(found.at)
+        yield Satisfied(answer.at)
 
 
-def _may_be_a_mark(found: Choice, context: CheckContext) -> bool:
-    """Whether the last token may stand for the end of the text, which has no rivals: none that the limit cut off."""
-    token = (found.logprobs or {}).get("tokens", [""])[-1]
-    within = _known(token) and bool(token) and found.text.endswith(token)
-    return found.finish_reason != context.length or not within
+def _may_end_the_text(answer: Choice, context: CheckContext) -> bool:
+    """Whether the last token may be the end-of-text token, which has no alternatives."""
+    token = (answer.logprobs or {}).get("tokens", [""])[-1]
+    in_text = _is_comparable(token) and bool(token) and answer.text.endswith(token)
+    return answer.finish_reason != context.length or not in_text
 
 
 def _marked(reason: str, text: str, mark: str) -> Exchange:
-    """A text that ends with a mark which is a token of its own, without alternatives."""
+    """A text with an end-of-text token, which has no alternatives."""
     lists = {**logprobs([text, mark], top=2), "top_logprobs": [*logprobs([text], top=2)["top_logprobs"], None]}
     return plain(completion(choice(text, finish=reason, logprobs=lists)), TWO)
 
 
 def _late() -> Exchange:
-    """An echo token by token, the first of which has nothing to be likelier than."""
+    """An echo streamed token by token, of which the first has no alternatives."""
     whole = [logprobs([token], [value], top=2) for token, value in (("1", None), (",", -1.0), (" 2", -0.5))]
     bare = {**whole[0], "top_logprobs": None}
     parts = [choice(lists["tokens"][0], finish=None, logprobs=lists) for lists in (bare, *whole[1:])]
@@ -168,7 +170,8 @@ def _late() -> Exchange:
 MISSING_TOPS: list[Any] = [None, None, None]
 
 
-def _short(top: Any, number: int) -> bool:
+def _lists_too_few(top: Any, number: int) -> bool:
+    """Whether a position lists fewer alternatives than requested, which equal spellings do not explain."""
     if not isinstance(top, Mapping):
         return True
     return len(top) < number and all(is_plain(token) for token in top)
@@ -187,30 +190,28 @@ def _short(top: Any, number: int) -> bool:
 def sampled_token_is_listed(x: Exchange, context: CheckContext) -> Findings:
     """The sampled token is among the alternatives of its position.
 
-    Clients look the sampled token up in the map to see its rank; where it is missing they raise or show nothing.
+    Clients look up the rank of the sampled token in the map; if it is missing they raise or show nothing.
 
-    Fix: add the sampled token to the N likeliest, which makes N + 1 at most.
+    Fix: add the sampled token to the N likeliest, which makes at most N + 1.
     """
     if context.request(x).logprobs is None:
         return
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         tokens = lists.get("tokens", [])
-        listed = [(place, tokens[place], top) for place, top in alternatives_by_position(lists) if place < len(tokens)]
-        known = [(place, token, top) for place, token, top in listed if _known(token)]
+        listed = [(index, tokens[index], top) for index, top in alternatives_by_position(lists) if index < len(tokens)]
+        known = [(index, token, top) for index, token, top in listed if _is_comparable(token)]
         # The first token of a text may be shown without the space that it begins with.
-        absent = [(token, top) for place, token, top in known if token not in top and (place or f" {token}" not in top)]
+        absent = [(token, top) for index, token, top in known if token not in top and (index or f" {token}" not in top)]
         if absent:
             token, top = absent[0]
-            yield Violation(
-                f"{len(absent)} of {len(known)} sampled tokens are not listed: {show(token)} is not in "
-                f"{show(list(top))}; expected it there",
-                found.at,
-            )
+            observed = f"{len(absent)} of {len(known)} sampled tokens are not listed, such as {show(token)}"
+            yield Violation(f"{observed}; expected it among {show(list(top))}", answer.at)
         elif known:
-            yield Satisfied(found.at)
+            yield Satisfied(answer.at)
 
 
-def _known(token: Any) -> bool:
+def _is_comparable(token: Any) -> bool:
+    """Whether a token has a single spelling, so that it can be looked up."""
     return isinstance(token, str) and is_plain(token)
 
 
@@ -226,53 +227,54 @@ def _known(token: Any) -> bool:
     ),
 )
 def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
-    """Alternatives are those of one distribution: they sum to at most 1, and temperature 0 takes the best of them.
+    """The alternatives are of one distribution: their probabilities sum to at most 1, and temperature 0 takes the best.
 
-    Confidence, entropy and scores are computed from these values; logits or shifted rows only look like them.
+    Confidence, entropy and scores are computed from these values; logits, or values of another step, mislead.
 
-    Fix: normalise over the whole vocabulary, at the very step that chose the token.
+    Fix: normalise over the whole vocabulary, at the step that chose the token.
     """
     request = context.request(x)
     temperature = request.number("temperature", 1)
     greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not alters_distribution(request, context)
-    # Above 0 some chance is left, and the values may be those after temperature.
-    tie = (NEGLIGIBLE_GAP if temperature else NEAR_TIE) if greedy else None
-    for found, lists in choices_with_logprobs(x):
+    # Above temperature 0 another token has some probability, and the values may be those after temperature.
+    gap = (NEGLIGIBLE_GAP if temperature else NEAR_TIE) if greedy else None
+    for answer, lists in choices_with_logprobs(x):
         tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
-        seen = 0
-        faults: list[str] = []
-        for place, top in alternatives_by_position(lists):
+        examined = 0
+        messages: list[str] = []
+        for index, top in alternatives_by_position(lists):
             if not all(map(_is_logprob, top.values())):
-                continue  # logprobs_are_finite speaks of that
-            seen += 1
-            value = values[place] if place < len(values) and _is_logprob(values[place]) else None
-            faults += _implausible(tokens[place] if place < len(tokens) else None, value, top, tie)
-        if faults:
-            yield Violation(faults[0], found.at)
-        elif seen:
-            yield Satisfied(found.at)
+                continue  # judged by `logprobs_are_finite`
+            examined += 1
+            value = values[index] if index < len(values) and _is_logprob(values[index]) else None
+            messages += _contradictions(tokens[index] if index < len(tokens) else None, value, top, gap)
+        if messages:
+            yield Violation(messages[0], answer.at)
+        elif examined:
+            yield Satisfied(answer.at)
 
 
-def _implausible(token: Any, value: float | None, top: Mapping[str, float], tie: float | None) -> Iterator[str]:
+def _contradictions(token: Any, value: float | None, top: Mapping[str, float], gap: float | None) -> Iterator[str]:
+    """What one distribution cannot have at a position; `gap` is how far below the best the sampled token may be."""
     mass = sum(map(exp, top.values()))
     if mass > LOGPROB_MASS:
-        yield f"the alternatives {show(dict(top))} have a probability of {mass:.3f} together; expected at most 1"
+        yield f"the probabilities of the alternatives {show(dict(top))} sum to {mass:.3f}; expected at most 1"
     if value is None:
         return
-    if _known(token) and token in top and abs(top[token] - value) > LOGPROB_NOISE:
+    if _is_comparable(token) and token in top and abs(top[token] - value) > LOGPROB_NOISE:
         yield (
             f"the sampled token {show(token)} has {value} in token_logprobs and {top[token]} among the alternatives; "
             "expected one value"
         )
     best = max(top, key=lambda name: top[name])
-    if tie is not None and top[best] > value + tie:
+    if gap is not None and top[best] > value + gap:
         yield (
-            f"temperature 0 took {show(token)} at {value} although {show(best)} has {top[best]}; "
+            f"greedy sampling took {show(token)} at {value} although {show(best)} has {top[best]}; "
             "expected the likeliest token"
         )
 
 
 def _passed_over() -> Exchange:
-    """Temperature 0, and yet the second best was taken."""
+    """A reply at temperature 0 with the second best token."""
     lists = {**logprobs([" 4"], [-2.0]), "top_logprobs": [{" 4": -2.0, "~": -0.5}]}
     return plain(completion(choice(" 4", logprobs=lists)), GREEDY)

@@ -1,4 +1,4 @@
-"""Twins: the same greedy request plain and streamed, which differ in nothing but the form of the reply."""
+"""Plain/streamed pairs: the same greedy request with and without streaming gets the same reply in another form."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ROLES = ("plain", "stream")
 COLD = {"temperature": 0}
 
 
-def pair(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> Group:
-    """A plain body and chunks of a stream as twins, each so many times."""
-    plainly, streamed = plain(one, COLD), stream(*chunks, request=COLD)
-    return Group("twin", "example", {"plain": (plainly,) * times, "stream": (streamed,) * times})
+def pair(body: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> Group:
+    """A plain reply and a stream as a pair, each repeated `times`."""
+    members = {"plain": (plain(body, COLD),) * times, "stream": (stream(*chunks, request=COLD),) * times}
+    return Group("twin", "example", members)
 
 
 @check(
@@ -46,13 +46,13 @@ def pair(one: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> 
 def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     """A stream has the same choices as the plain reply.
 
-    How many answers there are is no matter of chance; a stream that drops or merges some loses them for good.
+    The number of choices does not depend on chance; answers that a stream drops or merges are lost.
 
-    Fix: give each choice its index in every chunk, and stream all of them.
+    Fix: send each choice with its index in every chunk, and stream all of them.
     """
-    faults = list(same_choices(group, ROLES))
+    violations = list(same_choices(group, ROLES))
     problem = not_comparable(group, *ROLES)
-    yield from faults or [problem or Satisfied()]
+    yield from violations or [problem or Satisfied()]
 
 
 @check(
@@ -66,44 +66,48 @@ def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     ),
 )
 def twin_text_agrees(group: Group, context: CheckContext) -> Findings:
-    """The texts of a stream, joined, are the texts of the plain reply.
+    """The chunks of each choice in a stream, joined, are the text of the plain reply.
 
-    Applications switch streaming on for comfort; nobody expects other words, or fewer, from it.
+    Applications stream to show text sooner; they rely on getting the same text.
 
-    Fix: let both forms read from one decoder, and flush what it holds back before the end.
+    Fix: let both forms read from one decoder, and flush the text that it holds back before the end.
     """
     problem = not_comparable(group, *ROLES)
     if problem:
         yield problem
         return
-    lost = dict(_lost(group, context))
+    lost = dict(_lost_text(group, context))
     yield from lost.values()
     for finding in compare(group, ROLES, texts, "text", context):
         if not lost or isinstance(finding, Satisfied):
             yield finding
 
 
-def _lost(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
-    """Text that is gone in a way that no other draw explains, at once or beside plain replies that always agree."""
-    found: list[tuple[int, Finding]] = []
+def _lost_text(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
+    """Violations by choice, where a stream lacks text in a way that non-determinism does not explain.
+
+    One reply is enough where every character beyond ASCII is gone, or all of the text. Any other gap counts if the
+    plain replies agree among themselves.
+    """
+    violations: list[tuple[int, Finding]] = []
     plains, streams = members(group, "plain"), members(group, "stream")
     for index in plains[0].choices:
-        wholes = [texts(x)[index] for x in plains if index in x.choices]
-        whole, settled = wholes[0], len(wholes) >= ENOUGH_REPLIES and constant(wholes)
+        full_texts = [texts(x)[index] for x in plains if index in x.choices]
+        full, plains_agree = full_texts[0], len(full_texts) >= ENOUGH_REPLIES and constant(full_texts)
         reasons = {x.choices[index].finish_reason for x in (*plains, *streams) if index in x.choices}
         copies = [(x, texts(x)[index]) for x in streams if index in x.choices]
-        # A prefix that ended by itself may be another draw.
-        odd = [(x, text) for x, text in copies if text != whole]
-        odd = [(x, text) for x, text in odd if reasons == {context.length} or not whole.startswith(text)]
-        damaged = [(x, text) for x, text in odd if is_lossy_copy(text, whole, sure=not settled)]
-        empty = [(x, text) for x, text in odd if not text and whole and reasons == {context.length}]
-        if empty or (damaged and (not settled or len(damaged) == len(odd))):
+        # A prefix that ended by itself may be another sample.
+        different = [(x, text) for x, text in copies if text != full]
+        different = [(x, text) for x, text in different if reasons == {context.length} or not full.startswith(text)]
+        damaged = [(x, text) for x, text in different if is_lossy_copy(text, full, sure=not plains_agree)]
+        empty = [(x, text) for x, text in different if not text and full and reasons == {context.length}]
+        if empty or (damaged and (not plains_agree or len(damaged) == len(different))):
             x, text = (empty or damaged)[0]
-            observed, expected = contrast(text, whole)
-            flaky = settled and len(odd) < len(copies)
-            message = f"text is lost: the stream has {observed}; expected {expected} as in the plain reply"
-            found.append((index, Violation(message, f"choice {index}", x.case.id, flaky=flaky)))
-    return found
+            observed, expected = contrast(text, full)
+            flaky = plains_agree and len(different) < len(copies)
+            message = f"the stream lacks text: {observed}; expected {expected} as in the plain reply"
+            violations.append((index, Violation(message, f"choice {index}", x.case.id, flaky=flaky)))
+    return violations
 
 
 @check(
@@ -114,9 +118,9 @@ def _lost(group: Group, context: CheckContext) -> list[tuple[int, Finding]]:
     bad=lambda: example(pair(completion(choice()), completion(choice(finish="stop")), times=ENOUGH_REPLIES)),
 )
 def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
-    """A choice finishes for the same reason, plain or streamed.
+    """A choice has the same finish_reason, plain or streamed.
 
-    Whether to ask for more is decided by the reason; it cannot depend on how the text was carried.
+    Clients decide by the reason whether to continue a text; it must not depend on streaming.
 
     Fix: let both forms read the reason from one place.
     """
@@ -139,32 +143,35 @@ def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     ),
 )
 def twin_usage_agrees(group: Group, context: CheckContext) -> Findings:
-    """A stream reports the same tokens as the plain reply.
+    """A stream reports the same token counts as the plain reply.
 
-    The same work must cost the same; bills that depend on the form of the reply cannot be predicted.
+    The same work must cost the same; a bill that depends on streaming cannot be predicted.
 
     Fix: count in the engine and report the one count in both forms.
     """
     if not_comparable(group, *ROLES):
         return
     plains, streams = members(group, "plain"), members(group, "stream")
-    prompts = [one for one in (counted(x, "prompt_tokens") for x in plains) if one is not None]
+    prompts = [count for count in (counted(x, "prompt_tokens") for x in plains) if count is not None]
     for x in streams:
-        told = counted(x, "prompt_tokens")
-        if told is not None and prompts:
-            observed = f"prompt_tokens is {told} in the stream"
-            yield attribute_to(expect(told in prompts, observed, f"{prompts[0]} as plain", "usage"), x.case.id)
+        count = counted(x, "prompt_tokens")
+        if count is not None and prompts:
+            observed = f"prompt_tokens is {count} in the stream"
+            yield attribute_to(
+                expect(count in prompts, observed, f"{prompts[0]} as in the plain reply", "usage"), x.case.id
+            )
 
-    # Only replies with the same texts and endings owe the same count.
+    # Counts of completion tokens are comparable only between replies with the same texts and finish reasons.
     sides = [[(_wording(x), counted(x, "completion_tokens")) for x in side] for side in (plains, streams)]
-    sides = [[(wording, told) for wording, told in side if told is not None] for side in sides]
+    sides = [[(wording, count) for wording, count in side if count is not None] for side in sides]
     common = [wording for wording, _ in sides[1] if any(wording == other for other, _ in sides[0])]
     if common:
-        first, second = ([told for wording, told in side if wording == common[0]] for side in sides)
+        first, second = ([count for wording, count in side if wording == common[0]] for side in sides)
         yield compare_values(first, second, "completion_tokens of the same text", ROLES, case=streams[0].case.id)
 
 
 def _wording(x: Exchange) -> tuple[object, ...]:
+    """The texts and finish reasons of a reply."""
     return tuple(texts(x).items()), tuple(finish_reasons(x).items())
 
 
@@ -179,51 +186,52 @@ def _wording(x: Exchange) -> tuple[object, ...]:
 def twin_logprobs_agree(group: Group, context: CheckContext) -> Findings:
     """The log probabilities of a stream, joined, are those of the plain reply.
 
-    Scores are collected while a text is streamed; they cannot depend on how it was carried.
+    Clients collect scores while a text is streamed; the scores must not depend on streaming.
 
-    Fix: send with each chunk the entries of exactly the tokens that it brings, offsets counted from one start.
+    Fix: send with each chunk the entries of exactly its tokens, with all offsets counted from the same start.
     """
 
     def lists(x: Exchange) -> dict[int, tuple[object, ...]]:
         if context.request(x).logprobs is None:
             return {}
-        shown = {index: found.logprobs or {} for index, found in x.choices.items() if found.text}
-        parts = ("tokens", "text_offset", "token_logprobs")
-        found = {index: tuple(tuple(_plain(one.get(part, []))) for part in parts) for index, one in shown.items()}
-        return {index: one if any(one) else () for index, one in found.items()}
+        names = ("tokens", "text_offset", "token_logprobs")
+        shown = {index: choice.logprobs or {} for index, choice in x.choices.items() if choice.text}
+        columns = {index: tuple(tuple(_scalars(one.get(name, []))) for name in names) for index, one in shown.items()}
+        return {index: column if any(column) else () for index, column in columns.items()}
 
-    yield from compare(group, ROLES, lists, "logprobs (tokens, offsets, values)", context, same=_near)
+    yield from compare(group, ROLES, lists, "logprobs (tokens, offsets, values)", context, same=_close)
 
 
-def _plain(values: list[Any]) -> list[Any]:
+def _scalars(values: list[Any]) -> list[Any]:
+    """The values, with text in place of arrays and objects, which have no place in these lists."""
     return [value if isinstance(value, (str, int, float)) or value is None else show(value) for value in values]
 
 
-def _near(one: tuple[tuple[Any, ...], ...], other: tuple[tuple[Any, ...], ...]) -> bool:
-    """Equal tokens and offsets, and values as close as two evaluations on real hardware are."""
-    if not one or not other:
-        return one == other
-    if one[:2] != other[:2] or len(one[2]) != len(other[2]):
+def _close(first: tuple[tuple[Any, ...], ...], second: tuple[tuple[Any, ...], ...]) -> bool:
+    """Whether tokens and offsets are equal, and values as close as rounding leaves them."""
+    if not first or not second:
+        return first == second
+    if first[:2] != second[:2] or len(first[2]) != len(second[2]):
         return False
-    return all(map(_close, one[2], other[2]))
+    return all(map(_close_values, first[2], second[2]))
 
 
-def _close(one: Any, other: Any) -> bool:
-    if is_number(one) and is_number(other):
-        return close_logprobs(one, other)
-    return bool(one == other)
+def _close_values(first: Any, second: Any) -> bool:
+    if is_number(first) and is_number(second):
+        return close_logprobs(first, second)
+    return bool(first == second)
 
 
-def _scored(plainly: list[float], streamed: list[float] | None) -> Group:
+def _scored(unstreamed: list[float], streamed: list[float] | None) -> Group:
     tokens = [" 4,", " 5"]
-    whole = completion(choice(logprobs=logprobs(tokens, plainly)))
+    full = completion(choice(logprobs=logprobs(tokens, unstreamed)))
     part = completion(choice(logprobs=logprobs(tokens, streamed) if streamed else None))
     request = {**COLD, "logprobs": 1}
     return Group(
         "twin",
         "example",
         {
-            "plain": (plain(whole, request),) * ENOUGH_REPLIES,
+            "plain": (plain(full, request),) * ENOUGH_REPLIES,
             "stream": (stream(part, request=request),) * ENOUGH_REPLIES,
         },
     )

@@ -1,4 +1,4 @@
-"""Robustness: the target answers, to the end, and goes on answering."""
+"""Robustness: the target answers every request completely, and still answers afterwards."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from conformance.model import ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, V
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
-EXPECTED: Final = "expected a completion, or a 4xx that says why"
+EXPECTED: Final = "expected a completion, or a 4xx with the reason"
 FINE: Final = completion(choice())
 BUSY: Final = frozenset({502, 503, 504})
-"""Load or a gateway, as far as one exchange can show; the rows on accepting judge one request that always meets it."""
+"""Statuses that load or a gateway may cause. Where one request always gets one, the checks on acceptance judge it."""
 
 
 @check(
@@ -28,11 +28,11 @@ BUSY: Final = frozenset({502, 503, 504})
     ),
 )
 def no_server_error(x: Exchange, context: CheckContext) -> Findings:
-    """No request makes the server fail with a 5xx, told by the status or inside a stream.
+    """No request makes the server fail with a 5xx, as the status or inside a stream.
 
-    Clients retry a 5xx again and again though it will never succeed, and the caller learns nothing of its own mistake.
+    Clients retry a 5xx though it will never succeed, and the caller does not learn what is wrong with the request.
 
-    Fix: catch the exception behind it; a mistake of the caller is a 4xx that says so.
+    Fix: catch the exception behind it; answer a mistake of the caller with a 4xx that explains it.
     """
     status = _inner_status(x) or x.status
     if status is None or (status == 501 and x.case.method != context.contract.method):
@@ -40,19 +40,20 @@ def no_server_error(x: Exchange, context: CheckContext) -> Findings:
     if status < 500:
         yield Satisfied()
     elif status in BUSY:
-        yield Inconclusive(f"{_failure(x, status)}: load, or a gateway")
+        yield Inconclusive(f"{_failure(x, status)}, which load or a gateway may cause")
     else:
         yield Violation(f"{_failure(x, status)} to {show(x.case.content, 160)}; {EXPECTED}")
 
 
 def _inner_status(x: Exchange) -> int | None:
-    """The status that an error inside a stream gives itself."""
-    told = error_object(x.error) if x.successful and x.streamed and x.error is not MISSING else None
-    code = told.get("code") if isinstance(told, Mapping) else None
+    """The 5xx status that an error inside a stream carries as its code; None where there is none."""
+    error = error_object(x.error) if x.successful and x.streamed and x.error is not MISSING else None
+    code = error.get("code") if isinstance(error, Mapping) else None
     return code if isinstance(code, int) and 500 <= code < 600 else None
 
 
 def _failure(x: Exchange, status: int) -> str:
+    """The failed reply in words."""
     if status == x.status:
         return describe_reply(x)
     return f"HTTP {x.status} with an error {status} inside, {show(error_text(x), 120)}"
@@ -68,45 +69,46 @@ def _failure(x: Exchange, status: int) -> str:
     ),
 )
 def response_is_complete(x: Exchange, context: CheckContext) -> Findings:
-    """Each response comes to its end, in time, as its framing announced.
+    """Each response ends in time, and as its framing announced.
 
-    A body that stops short or never ends leaves the client with half a text and a connection that it has to give up.
+    A body that stops early or never ends leaves the client with half a text and a connection that it must close.
 
-    Fix: end the response on every path, errors included, and keep its length or chunked framing true.
+    Fix: end the response on every code path, errors included, with the announced length or a final chunk.
     """
     if x.ending is Ending.ABANDONED:
         return
     if x.status is None and x.ending is not Ending.TIMED_OUT:
         yield Inconclusive(f"no response: {show(x.last.error, 120)}")
     elif x.ending is Ending.UNREAD:
-        yield Inconclusive(f"not kept whole: {show(x.last.error, 120)}")
+        yield Inconclusive(f"the response was not kept completely: {show(x.last.error, 120)}")
     elif x.ending is Ending.COMPLETE and not x.decoded[1]:
         yield Satisfied()
     else:
         why = x.last.error or x.decoded[1]
-        yield Violation(f"{x.ending.value.replace('_', ' ')}{_after(x)} ({show(why, 120)}); expected a whole response")
+        observed = f"{x.ending.value.replace('_', ' ')}{_bytes_read(x)} ({show(why, 120)})"
+        yield Violation(f"{observed}; expected a complete response")
 
 
-def _after(x: Exchange) -> str:
-    """How much of the response was read; of what was too much the error tells, for not all of it is kept."""
+def _bytes_read(x: Exchange) -> str:
+    """How much of the response was read; the error says it of responses that were too large to keep."""
     if x.status is None:
         return " before the first byte"
-    told = " bytes were read" in x.last.error or " bytes are kept" in x.last.error
-    return "" if told else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
+    in_error = " bytes were read" in x.last.error or " bytes are kept" in x.last.error
+    return "" if in_error else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
 
 
-def _survives(group: Group, before: str, after: str, said: str) -> Findings:
-    """Whether what follows an exchange is answered; a lost connection is doubted until it comes again."""
+def _still_answers(group: Group, before: str, after: str, occasion: str) -> Findings:
+    """Whether the requests after an exchange are answered; a lost connection counts once it is confirmed."""
     probes = group.all(after)
     if not probes or not group.all(before):
         return
     good = [x for x in probes if x.successful]
     lost = [x for x in probes if x.status is None or x.status >= 500]
     if lost and (good or len(lost) >= ENOUGH_REPLIES):
-        seen = f"{label(group)}: {describe_reply(lost[0])} {said}"
-        yield Violation(f"{seen}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
+        observed = f"{label(group)}: {describe_reply(lost[0])} {occasion}"
+        yield Violation(f"{observed}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
     elif lost:
-        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {said}", repeat=True)
+        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {occasion}", repeat=True)
     elif good:
         yield Satisfied(label(group))
     else:
@@ -125,13 +127,13 @@ def _lost() -> list[Exchange]:
     bad=lambda: example(group("alive", "empty prompt", hostile=error(status=500), probe=_lost())),
 )
 def alive_after_hostile(group: Group, context: CheckContext) -> Findings:
-    """After an odd request, or a client that hung up, a plain request is answered as before.
+    """After an adversarial request, or a client that hung up, a plain request is answered as before.
 
-    One caller's mistake must not take the service from all others.
+    One caller's mistake must not stop the service for all others.
 
-    Fix: contain the failure in its own request: validate before it reaches the engine, and free what it held.
+    Fix: confine the failure to its request: validate before it reaches the engine, and release its resources.
     """
-    return _survives(group, "hostile", "probe", "to a plain request afterwards")
+    return _still_answers(group, "hostile", "probe", "to a plain request afterwards")
 
 
 @check(
@@ -142,11 +144,11 @@ def alive_after_hostile(group: Group, context: CheckContext) -> Findings:
     bad=lambda: example(group("repeat", first=plain(FINE), second=_lost())),
 )
 def repeat_is_answered(group: Group, context: CheckContext) -> Findings:
-    """A request that was answered once is answered again.
+    """A request that was answered once is answered when it is sent again.
 
-    Caches and reused slots break on the second time; every application sends the same prompt twice one day.
+    Faults of caches and reused slots show at the second request; every application sends some prompt twice.
 
-    Fix: look at what the first request left behind: prefix cache, slot, template state.
+    Fix: check the state that the first request leaves behind: prefix cache, slot, template state.
     """
     if any(x.successful for x in group.all("first")):
-        yield from _survives(group, "first", "second", "the second time")
+        yield from _still_answers(group, "first", "second", "the second time")

@@ -69,7 +69,7 @@ def _is_type(value: Any, name: str) -> bool:
 
 
 def _in_enum(value: Any, options: list[Any]) -> bool:
-    """Whether an enum lists the value, or leaves it to the row on the type: it has no option of the value's type."""
+    """Whether an enum lists the value, or has no option of its type: then the requirement on the type judges it."""
     same_type = [option for option in options if _json_type(option) == _json_type(value)]
     return not same_type or any(json_equal(value, option) for option in same_type)
 
@@ -93,21 +93,21 @@ def _described(keyword: str, expected: Any) -> str:
     if keyword == "schema":
         return "one of its documented shapes"
     if keyword == "not_null":
-        return "a value, or no such member"
+        return "a value, or no such member at all"
     if isinstance(expected, list):
         return " or ".join("null" if option is None else str(option) for option in expected)
     return f"{keyword} {expected}"
 
 
 def _field_findings(x: Exchange, context: CheckContext) -> Findings:
-    """The findings of one row on all documents of an exchange."""
+    """The findings of one requirement on all documents of an exchange."""
     path, keyword, expected = context["path"], context["keyword"], context["expected"]
     satisfied = 0
     if keyword == "required":
         above, name = _split(path)
         for at, parent in instances(x, above):
             if not isinstance(parent, dict) or (name not in parent and context.get("unless") in parent):
-                continue  # not the object that the row is about
+                continue  # not the object that the requirement is about
             if name in parent:
                 satisfied += 1
             else:
@@ -134,11 +134,11 @@ FINISH = {"path": "choices[].finish_reason", "keyword": "enum", "expected": ["st
     bad=lambda: example(plain(completion(choice(finish="eos_token"))), **FINISH),
 )
 def plain_field_conforms(x: Exchange, context: CheckContext) -> Findings:
-    """A field of the body is as its schema says.
+    """A field of the body conforms to its schema.
 
-    Typed clients are generated from the schema: a member that is missing or of another type raises there.
+    Typed clients are generated from the schema: they raise an exception on a missing member or another type.
 
-    Fix: compare the field with its place in the provider's OpenAPI document and send what is written there.
+    Fix: compare the field with its schema in the provider's OpenAPI document, and send what is documented.
     """
     if not x.streamed:
         yield from _field_findings(x, context)
@@ -152,11 +152,11 @@ def plain_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish=""))), **FINISH),
 )
 def chunk_field_conforms(x: Exchange, context: CheckContext) -> Findings:
-    """A field of a chunk is as the schema of the completion says.
+    """A field of a chunk conforms to the documented schema of chunks.
 
-    A streaming client parses each chunk with the type of the completion; one odd chunk ends it with an exception.
+    A streaming client parses each chunk with a generated type, and raises an exception on one that does not conform.
 
-    Fix: build chunks from the same type as the plain body, with null where a value is not known yet.
+    Fix: build chunks from the same type as the plain body, with null for values that are not known yet.
     """
     if x.streamed:
         yield from _field_findings(x, context)
@@ -176,11 +176,11 @@ def chunk_field_conforms(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def error_field_conforms(x: Exchange, context: CheckContext) -> Findings:
-    """A field of an error body is as the documented schema for its status says.
+    """A field of an error body conforms to the documented schema for its status.
 
-    Clients show or branch on the documented members of an error; without them a person reads only a status code.
+    Clients show the documented members of an error or branch on them; without them a user sees only a status code.
 
-    Fix: send every refusal through the one function that builds the documented error body.
+    Fix: build every error body with one function that follows the documented schema.
     """
     if x.status is not None and context["status"] in {str(x.status), error_entry(context.contract, x.status)}:
         yield from _field_findings(x, context)

@@ -1,4 +1,4 @@
-"""Stop sequences in one reply: what the text holds of them."""
+"""Stop sequences in one reply: whether the text contains them, or continues after one."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ STOP = {"stop": ["DE", "HI"], "prompt": "ABC"}
 
 
 def text_without_stop_is_required(request: RequestView, context: CheckContext) -> bool:
-    """Due where stop sequences are asked for and a text without them keeps the promise."""
+    """Expected with stop sequences, unless the provider keeps them in the text, which need not contain one."""
     return bool(request.stops) and context.get("text") != "included" and request.max_tokens != 0
 
 
-def generated_text(request: RequestView, found: Choice) -> str | None:
-    """The text without its echoed prompt; None where the two cannot be told apart."""
+def generated_text(request: RequestView, answer: Choice) -> str | None:
+    """The text without its echoed prompt; None where the two cannot be separated."""
     if not request.echo:
-        return found.text
-    prompt = prompt_of(request, found.index)
-    length = echoed_length(found.text, prompt) if isinstance(prompt, str) and prompt else None
-    return None if length is None else found.text[length:]
+        return answer.text
+    prompt = prompt_of(request, answer.index)
+    length = echoed_length(answer.text, prompt) if isinstance(prompt, str) and prompt else None
+    return None if length is None else answer.text[length:]
 
 
-def _rest_of_token(found: Choice, rest: str) -> Finding | None:
-    """What it comes to that this follows a stop sequence: the token that completed it may go on; None where it cannot.
+def _rest_of_token(answer: Choice, rest: str) -> Finding | None:
+    """The finding on text after a stop sequence if it may belong to the token that completed it; None if it cannot.
 
-    Listed tokens tell. Without them a piece of a word is the rest of a token, and a whole word may be.
+    The listed tokens decide. Without them, a piece of a word is the rest of a token, and a whole word may be.
     """
-    tokens = [token for token in token_strings(found.logprobs or {}) or () if token]
-    if tokens and "".join(tokens) == found.text:
-        return Satisfied(found.at) if len(rest) < len(tokens[-1]) else None
+    tokens = [token for token in token_strings(answer.logprobs or {}) or () if token]
+    if tokens and "".join(tokens) == answer.text:
+        return Satisfied(answer.at) if len(rest) < len(tokens[-1]) else None
     if ends_inside_a_token(rest):
-        return Satisfied(found.at)
-    word = f"{show(rest)} follows the stop sequence, and may belong to the token that completed it"
-    return Inconclusive(word) if ends_inside_a_token(rest.strip()) else None
+        return Satisfied(answer.at)
+    reason = f"{show(rest)} follows the stop sequence, and may belong to the token that completed it"
+    return Inconclusive(reason) if ends_inside_a_token(rest.strip()) else None
 
 
 def _in_one_token(*tokens: str) -> Exchange:
-    """A text that was stopped, with its tokens."""
+    """A text that ended with `stop`, with its tokens."""
     lists = logprobs(tokens)
     return plain(completion(choice("".join(tokens), finish="stop", logprobs=lists)), {**STOP, "logprobs": 1})
 
@@ -67,32 +67,32 @@ def _in_one_token(*tokens: str) -> Exchange:
     ),
 )
 def stop_text_is_as_promised(x: Exchange, context: CheckContext) -> Findings:
-    """The text holds no stop sequence where that is promised, and nowhere goes on after one.
+    """The text has no stop sequence if that is promised, and never continues after one.
 
-    Parsers split answers at these sequences; text behind one is the model talking to itself.
+    Parsers split answers at these sequences; text after one is not part of the answer.
 
     Fix: search the whole text so far after each token, not only its end, and cut it at the first match.
     """
     request, rule = context.request(x), context.get("text", "either")
     if not request.stops:
         return
-    for found in unfiltered_choices(x):
-        text = generated_text(request, found)
+    for answer in unfiltered_choices(x):
+        text = generated_text(request, answer)
         if not text:
             continue
         ends = [(text.find(stop) + len(stop), stop) for stop in request.stops if stop in text]
         if not ends:
             if rule != "included":
-                yield Satisfied(found.at)
+                yield Satisfied(answer.at)
             continue
         end, stop = min(ends)
         if rule == "excluded":
-            told = f"the text holds the stop sequence {show(stop)}: {show(text)}"
-            yield Violation(f"{told}; expected it to end before", found.at)
+            observed = f"the text has the stop sequence {show(stop)}: {show(text)}"
+            yield Violation(f"{observed}; expected it to end before the sequence", answer.at)
         elif end == len(text):
-            yield Satisfied(found.at)
-        elif found.finish_reason == context.stop and (kept := _rest_of_token(found, text[end:])) is not None:
-            yield kept
+            yield Satisfied(answer.at)
+        elif answer.finish_reason == context.stop and (finding := _rest_of_token(answer, text[end:])) is not None:
+            yield finding
         else:
-            told = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"
-            yield Violation(f"{told}; expected the text to end there", found.at)
+            observed = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"
+            yield Violation(f"{observed}; expected the text to end with the sequence", answer.at)

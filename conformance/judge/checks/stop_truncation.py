@@ -1,4 +1,4 @@
-"""Stop sequences taken from the real output: the text with them is the text without, cut at the first match."""
+"""Stop sequences taken from the real output: they cut the text at the first match, and change nothing before it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROLES: Final = ("without", "with")
 
 @dataclass(frozen=True)
 class Match:
-    """Where a stop sequence stands in the text that was generated without it."""
+    """Where a stop sequence occurs in the text that was generated without it."""
 
     start: int
     end: int
@@ -29,65 +29,74 @@ class Match:
 
 @dataclass(frozen=True)
 class Cut:
-    """One choice with the stop sequences beside the same choice without: the whole text, and where it may end."""
+    """One choice, with stop sequences (`text`) and without them (`full`)."""
 
-    whole: str
-    whole_finish: str | None
+    full: str
+    full_finish: str | None
     text: str
     finish: str | None
     matches: tuple[Match, ...]
     stops: tuple[str, ...]
     at: str
     case: str
-    stopped: str  # what this provider calls the end by a stop sequence
+    stopped: str  # this provider's finish_reason for a stop sequence
 
     @property
-    def made(self) -> Match | None:
-        """The match at which the text was cut, whether it kept the sequence, a part of it, or none."""
+    def cut_at(self) -> Match | None:
+        """The match at which the text ends, with all, a part or none of the sequence; None where it is not cut."""
         for match in self.matches:
-            kept = self.whole.startswith(self.text) and match.start <= len(self.text) <= match.end
-            beyond = self.text[match.end :]
-            over = self.text.startswith(self.whole[: match.end]) and ends_inside_a_token(beyond)
-            ignored = self.text == self.whole and self.finish == self.whole_finish != self.stopped
-            if kept or (beyond and over and not ignored):
+            ends_in_match = self.full.startswith(self.text) and match.start <= len(self.text) <= match.end
+            rest = self.text[match.end :]
+            ends_after = self.text.startswith(self.full[: match.end]) and ends_inside_a_token(rest)
+            ignored = self.text == self.full and self.finish == self.full_finish != self.stopped
+            if ends_in_match or (rest and ends_after and not ignored):
                 return match
         return None
 
 
 def cuts(group: Group, context: CheckContext) -> Iterator[Cut | Inconclusive]:
-    """Every choice that was to be cut, or why it shows nothing."""
+    """Every choice that should be cut, or why it cannot be judged."""
     problem = not_comparable(group, *ROLES)
     if problem:
         yield problem
         return
-    models = members(group, "without")
+    first = members(group, "without")[0]
     for x in members(group, "with"):
         request = context.request(x)
-        for index, found in x.choices.items():
-            model = models[0].choices.get(index)
-            whole = generated_text(context.request(models[0]), model) if model else None
-            text = generated_text(request, found)
-            if model is None or whole is None or text is None:
+        for index, answer in x.choices.items():
+            uncut = first.choices.get(index)
+            full = generated_text(context.request(first), uncut) if uncut else None
+            text = generated_text(request, answer)
+            if uncut is None or full is None or text is None:
                 continue
-            matches = tuple(_first(whole, request.stops))
-            if matches or text != whole:
-                ends = (model.finish_reason, text, found.finish_reason)
-                yield Cut(whole, *ends, matches, request.stops, found.at, x.case.id, context.stop)
+            matches = tuple(_first_matches(full, request.stops))
+            if matches or text != full:
+                yield Cut(
+                    full=full,
+                    full_finish=uncut.finish_reason,
+                    text=text,
+                    finish=answer.finish_reason,
+                    matches=matches,
+                    stops=request.stops,
+                    at=answer.at,
+                    case=x.case.id,
+                    stopped=context.stop,
+                )
             else:
                 yield Inconclusive("no stop sequence occurs in the text without it")
 
 
-def _first(whole: str, stops: tuple[str, ...]) -> Iterator[Match]:
-    """The earliest match, and those that begin within it: one token may complete several, and either may be taken."""
-    found = [Match(whole.find(stop), whole.find(stop) + len(stop), stop) for stop in stops if stop in whole]
-    if found:
-        earliest = min(found, key=lambda match: match.end)
+def _first_matches(full: str, stops: tuple[str, ...]) -> Iterator[Match]:
+    """The earliest match, and those that begin within it: one token may complete several, and any of them may count."""
+    matches = [Match(full.find(stop), full.find(stop) + len(stop), stop) for stop in stops if stop in full]
+    if matches:
+        earliest = min(matches, key=lambda match: match.end)
         yield earliest
-        yield from (match for match in found if match is not earliest and match.start < earliest.end)
+        yield from (match for match in matches if match is not earliest and match.start < earliest.end)
 
 
 def _example(text: str, finish: str = "stop", times: int = 1, stops: Sequence[str] = ("EF",)) -> Group:
-    """An alphabet that is to be cut at `EF`."""
+    """Part of the alphabet, which should be cut at `EF`."""
     whole = plain(completion(choice("DEF GHIJ")), {"temperature": 0})
     cut = plain(completion(choice(text, finish=finish)), {"temperature": 0, "stop": [*stops]})
     return Group("cut", "example", {"without": (whole,) * times, "with": (cut,) * times})
@@ -101,58 +110,58 @@ def _example(text: str, finish: str = "stop", times: int = 1, stops: Sequence[st
     bad=lambda: example(_example("DEF G", stops=("HI", "EF"))) + example(_example("", times=3)),
 )
 def stop_cuts_earliest(group: Group, context: CheckContext) -> Findings:
-    """Of the stop sequences that occur in the text, the first match ends it, and nothing before is lost.
+    """The first match of any stop sequence ends the text, and nothing before it is lost.
 
-    Text beyond the first match was to be dropped; text missing before it is an answer cut short.
+    Text after the first match is not part of the answer; without the text before it the answer is incomplete.
 
-    Fix: match over token boundaries, in the whole text, and keep everything in front of the first match.
+    Fix: match across token boundaries, in the whole text, and keep everything before the first match.
     """
     for cut in cuts(group, context):
         if isinstance(cut, Inconclusive):
             yield cut
             continue
-        match = cut.matches[0] if cut.matches else Match(len(cut.whole), len(cut.whole), "")
-        if cut.made or _leaks(cut):
+        match = cut.matches[0] if cut.matches else Match(len(cut.full), len(cut.full), "")
+        if cut.cut_at or _partial_stop(cut):
             yield Satisfied(cut.at)
-        elif cut.matches and cut.text.startswith(cut.whole[: match.end]):
-            later = _honoured(cut)
-            if later is None:  # the row on what a text holds of its stop sequences tells of that
-                yield Inconclusive(f"the text goes on after {show(match.stop)}: no stop sequence cut it")
+        elif cut.matches and cut.text.startswith(cut.full[: match.end]):
+            later = _later_stop(cut)
+            if later is None:  # judged by `stop_text_is_as_promised`
+                yield Inconclusive(f"the text continues after {show(match.stop)}: no stop sequence cut it")
                 continue
-            told = f"the text ends at {show(later)}, though {show(match.stop)} came first: {show(cut.text)}"
-            yield Violation(f"{told}; expected {show(cut.whole[: match.start])}", cut.at, cut.case)
+            observed = f"the text ends at {show(later)}, though {show(match.stop)} came first: {show(cut.text)}"
+            yield Violation(f"{observed}; expected {show(cut.full[: match.start])}", cut.at, cut.case)
         else:
-            yield _doubted(group, context, cut, match)
+            yield _different_text(group, context, cut, match)
 
 
-def _honoured(cut: Cut) -> str | None:
-    """The stop sequence at whose later match the text ends; None where it is as if there were none."""
-    cut_short = len(cut.text) < len(cut.whole) or (cut.finish == cut.stopped != cut.whole_finish)
-    if not cut_short or not cut.whole.startswith(cut.text):
+def _later_stop(cut: Cut) -> str | None:
+    """The stop sequence at whose later match the text ends; None where no stop sequence had an effect."""
+    cut_short = len(cut.text) < len(cut.full) or (cut.finish == cut.stopped != cut.full_finish)
+    if not cut_short or not cut.full.startswith(cut.text):
         return None
     for stop in cut.stops:
-        near = cut.whole[max(0, len(cut.text) - len(stop)) : len(cut.text) + len(stop)]
+        near = cut.full[max(0, len(cut.text) - len(stop)) : len(cut.text) + len(stop)]
         if stop in near:
             return stop
     return None
 
 
-def _doubted(group: Group, context: CheckContext, cut: Cut, match: Match) -> Finding:
-    """The text is not the beginning of the one without the sequence: an error, or another draw."""
+def _different_text(group: Group, context: CheckContext, cut: Cut, match: Match) -> Finding:
+    """The finding on a text that is not the beginning of the one without the sequence: a defect, or another sample."""
     index = int(cut.at.rpartition(" ")[2])
-    wholes = [x.choices[index].text for x in members(group, "without") if index in x.choices]
+    full_texts = [x.choices[index].text for x in members(group, "without") if index in x.choices]
     replies = [x for x in members(group, "with") if index in x.choices]
-    if not constant(wholes) or not all(context.request(x).greedy for x in replies):
+    if not constant(full_texts) or not all(context.request(x).greedy for x in replies):
         return Inconclusive("the target is not deterministic: the text differs between replies to one request")
-    expected = cut.whole[: match.start]
-    kept = {cut.whole[:place] for place in range(match.start, match.end + 1)}
+    expected = cut.full[: match.start]
+    valid = {cut.full[:end] for end in range(match.start, match.end + 1)}
     texts = [generated_text(context.request(x), x.choices[index]) or "" for x in replies]
-    texts = [expected if text in kept else text for text in texts]
+    texts = [expected if text in valid else text for text in texts]
     finding = compare_values(
-        [expected] * len(wholes), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case
+        [expected] * len(full_texts), texts, "the text", ("without, cut", "with"), at=cut.at, case=cut.case
     )
     if isinstance(finding, Satisfied):
-        return Inconclusive("the cut came at the match in other replies")
+        return Inconclusive("other replies to the same request were cut at the match")
     tied = near_tie([members(group, role) for role in ROLES], index, context)
     return Inconclusive(f"the texts differ, as they may at a near tie: {tied}") if tied else finding
 
@@ -165,9 +174,9 @@ def _doubted(group: Group, context: CheckContext, cut: Cut, match: Match) -> Fin
     bad=lambda: example(_example("DE")),
 )
 def no_partial_stop_leaks(group: Group, context: CheckContext) -> Findings:
-    """No beginning of a stop sequence is left at the end of the text.
+    """No text ends with a part of the stop sequence that cut it.
 
-    A stream that sends the first token of a stop sequence cannot take it back: users see half a delimiter.
+    A stream cannot take back the first token of a stop sequence once it is sent: users see half a delimiter.
 
     Fix: hold back text while its end is the beginning of a stop sequence.
     """
@@ -175,28 +184,28 @@ def no_partial_stop_leaks(group: Group, context: CheckContext) -> Findings:
         if isinstance(cut, Inconclusive):
             yield cut
             continue
-        left = _leaks(cut)
-        if left:
-            stop = next(stop for stop in cut.stops if left in stop)
-            told = f"the text ends with {show(left)}, a part of {show(stop)}"
-            yield Violation(f"{told}; expected all of the stop sequence or nothing", cut.at, cut.case)
-        elif cut.made:
+        part = _partial_stop(cut)
+        if part:
+            stop = next(stop for stop in cut.stops if part in stop)
+            observed = f"the text ends with {show(part)}, a part of {show(stop)}"
+            yield Violation(f"{observed}; expected all of the stop sequence or nothing of it", cut.at, cut.case)
+        elif cut.cut_at:
             yield Satisfied(cut.at)
 
 
-def _leaks(cut: Cut) -> str:
-    """The part of a stop sequence that the text ends with, where it ended because of it."""
-    if not cut.whole.startswith(cut.text):
+def _partial_stop(cut: Cut) -> str:
+    """The part of a stop sequence that the text ends with, if that sequence ended it; else empty."""
+    if not cut.full.startswith(cut.text):
         return ""
     if any(len(cut.text) in {match.start, match.end} for match in cut.matches):
         return ""
     for match in cut.matches:
         if match.start < len(cut.text) < match.end:
             return cut.text[match.start :]
-    if cut.made or cut.finish != cut.stopped or len(cut.text) == len(cut.whole):
+    if cut.cut_at or cut.finish != cut.stopped or len(cut.text) == len(cut.full):
         return ""
-    for stop in cut.stops:  # it stopped where only the beginning of the sequence stands
-        for size in range(len(stop) - 1, 1, -1):
+    for stop in cut.stops:  # the target stopped although only the beginning of the sequence was generated
+        for size in range(len(stop) - 1, 1, -1):  # a single character is too likely by chance
             if cut.text.endswith(stop[:size]):
                 return stop[:size]
     return ""
@@ -210,23 +219,23 @@ def _leaks(cut: Cut) -> str:
     bad=lambda: example(_example("DEF"), text="excluded") + example(_example("D"), text="included"),
 )
 def cut_keeps_or_drops_the_stop(group: Group, context: CheckContext) -> Findings:
-    """Where a stop sequence cut the text, it is left out of it or kept in it as the provider promises.
+    """The stop sequence that cut a text is left out of it, or kept in it, as the provider promises.
 
-    A client that adds the delimiter back, or strips it, is right for one of the two and wrong for the other.
+    A client that appends the delimiter, or strips it, relies on one of the two.
 
-    Fix: cut before the match to leave it out, behind the match to keep it.
+    Fix: cut before the match to leave it out, after the match to keep it.
     """
     rule = context.get("text", "either")
     for cut in cuts(group, context):
         if isinstance(cut, Inconclusive):
             yield cut
             continue
-        match = cut.made
+        match = cut.cut_at
         if match is None or match.start < len(cut.text) < match.end:
-            continue  # not cut here, or in the middle: rows of their own
-        kept = "included" if len(cut.text) >= match.end else "excluded"
-        told = f"the stop sequence {show(match.stop)} is {kept} in {show(cut.text)}"
-        yield attribute_to(expect(rule in {kept, "either"}, told, f"{rule}", cut.at), cut.case)
+            continue  # judged by `stop_cuts_earliest` and `no_partial_stop_leaks`
+        actual = "included" if len(cut.text) >= match.end else "excluded"
+        observed = f"the stop sequence {show(match.stop)} is {actual} in {show(cut.text)}"
+        yield attribute_to(expect(rule in {actual, "either"}, observed, f"it to be {rule}", cut.at), cut.case)
 
 
 @check(
@@ -239,20 +248,20 @@ def cut_keeps_or_drops_the_stop(group: Group, context: CheckContext) -> Findings
 def stop_finishes_with_stop(group: Group, context: CheckContext) -> Findings:
     """A text that a stop sequence ended has the finish_reason `stop`.
 
-    With `length` a client asks for the continuation of a text that was complete.
+    With `length` a client requests the continuation of a text that is complete.
 
-    Fix: set the reason where the match is found, before the token limit is looked at.
+    Fix: set the reason when the match is found, before the token limit is checked.
     """
     reason = context.get("reason", context.stop)
     for cut in cuts(group, context):
         if isinstance(cut, Inconclusive):
             yield cut
             continue
-        match = cut.made
-        if match is None or (match.end == len(cut.whole) and cut.whole_finish != reason):
-            continue  # not cut, or cut where the limit ended the text as well
-        told = f"finish_reason is {show(cut.finish)} after a cut"
-        yield attribute_to(expect(cut.finish == reason, told, show(reason), cut.at), cut.case)
+        match = cut.cut_at
+        if match is None or (match.end == len(cut.full) and cut.full_finish != reason):
+            continue  # not cut, or cut where the limit ends the text too
+        observed = f"finish_reason is {show(cut.finish)} after a stop sequence"
+        yield attribute_to(expect(cut.finish == reason, observed, show(reason), cut.at), cut.case)
 
 
 @check(
@@ -263,9 +272,9 @@ def stop_finishes_with_stop(group: Group, context: CheckContext) -> Findings:
     bad=lambda: example(_unmatched(" 4,", times=3)),
 )
 def stop_that_never_matches(group: Group, context: CheckContext) -> Findings:
-    """A parameter that has no business with the text, such as a stop sequence that never occurs, leaves it unchanged.
+    """A parameter that does not concern the text, such as a stop sequence that never occurs, leaves it unchanged.
 
-    Callers send the same stop list with every prompt; one that shortens other texts truncates at random.
+    Callers send the same stop list with every prompt; it must not shorten texts that contain no stop sequence.
 
     Fix: act on a stop sequence only when all of it has been generated.
     """

@@ -1,10 +1,10 @@
-"""Stream: what makes the chunks of one stream one completion."""
+"""Stream: the chunks of a stream belong to one completion, and each adds to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.fixtures import choice, completion, example, stream, usage
@@ -14,8 +14,8 @@ from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
 
 
-def _shared(x: Exchange, name: str) -> Finding | None:
-    """Whether all chunks that say something of a choice, or of usage, agree on a member."""
+def _same_in_all_chunks(x: Exchange, name: str) -> Finding | None:
+    """Whether all chunks with choices or usage have the same value of a member; None with fewer than two chunks."""
     if not x.streamed:
         return None
     seen: dict[Any, str] = {}
@@ -31,7 +31,7 @@ def _shared(x: Exchange, name: str) -> Finding | None:
         return Satisfied(name)
     (first, _), (second, at) = list(seen.items())[:2]
     return Violation(
-        f"{name} is {show(second)} after {show(first)} ({len(seen)} in all); expected one", f"{at} /{name}"
+        f"{name} is {show(second)} after {show(first)} ({len(seen)} values in all); expected one value", f"{at} /{name}"
     )
 
 
@@ -45,14 +45,14 @@ TWO_IDS = (completion(choice(finish=None), id="cmpl-1"), completion(choice(), id
     bad=lambda: example(stream(*TWO_IDS)),
 )
 def chunks_share_one_id(x: Exchange, context: CheckContext) -> Findings:
-    """All chunks of a stream carry the same id.
+    """All chunks of a stream have the same id.
 
-    Clients join chunks by id; with a fresh id in each they see as many completions as tokens.
+    Clients join chunks by id; with a new id in each chunk they see as many completions as tokens.
 
-    Fix: draw the id once for each request, also where n > 1 or several prompts run side by side.
+    Fix: generate the id once for each request, also for n > 1 and several prompts.
     """
-    if (found := _shared(x, "id")) is not None:
-        yield found
+    if (finding := _same_in_all_chunks(x, "id")) is not None:
+        yield finding
 
 
 @check(
@@ -62,14 +62,14 @@ def chunks_share_one_id(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish=None), model="m"), completion(choice(), model="m-2"))),
 )
 def chunks_share_one_model(x: Exchange, context: CheckContext) -> Findings:
-    """All chunks of a stream name the same model.
+    """All chunks of a stream have the same model.
 
-    Costs and evaluations are booked by the model's name; one that changes on the way books them twice.
+    Clients book costs and evaluations under the model's name; if it changes within a stream they book them twice.
 
-    Fix: settle the name when the request is accepted and copy it into each chunk.
+    Fix: determine the name when the request is accepted, and copy it into each chunk.
     """
-    if (found := _shared(x, "model")) is not None:
-        yield found
+    if (finding := _same_in_all_chunks(x, "model")) is not None:
+        yield finding
 
 
 @check(
@@ -79,14 +79,14 @@ def chunks_share_one_model(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish=None), created=1), completion(choice(), created=2))),
 )
 def chunks_share_one_created(x: Exchange, context: CheckContext) -> Findings:
-    """All chunks of a stream carry the same creation time.
+    """All chunks of a stream have the same creation time.
 
-    The time is that of the completion; clients that key a completion by id and time see several.
+    It is the time of the completion; clients that identify a completion by id and time see several.
 
     Fix: take the time once for each request.
     """
-    if (found := _shared(x, "created")) is not None:
-        yield found
+    if (finding := _same_in_all_chunks(x, "created")) is not None:
+        yield finding
 
 
 @check(
@@ -97,11 +97,11 @@ def chunks_share_one_created(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(), completion(choice()))),
 )
 def chunk_has_choices(x: Exchange, context: CheckContext) -> Findings:
-    """A chunk speaks of a choice, or reports usage.
+    """A chunk has a choice, or reports usage.
 
-    Clients index `choices[0]` in each chunk and raise an exception on one that has none.
+    Clients read `choices[0]` of each chunk and raise an exception if there is none.
 
-    Fix: send no chunk before the first token; the usage chunk is the only one with an empty `choices`.
+    Fix: send no chunk before the first token; only the chunk with usage may have empty `choices`.
     """
     if not x.streamed or not x.documents:
         return
@@ -120,39 +120,45 @@ def chunk_has_choices(x: Exchange, context: CheckContext) -> Findings:
         yield Satisfied()
 
 
-def _enough(request: RequestView, context: CheckContext) -> bool:
-    return request.max_tokens is None or request.max_tokens >= 4
+ENOUGH_PARTS: Final = 4
+"""Parts with text that show whether they are cumulative. A choice: the pattern must occur at least three times."""
+ENOUGH_TEXT: Final = 8  # characters, a choice: shorter texts recur by chance
 
 
-def _grows(texts: list[str]) -> bool:
+def _has_enough_parts(request: RequestView, context: CheckContext) -> bool:
+    """Expected where the limit leaves room for enough tokens."""
+    return request.max_tokens is None or request.max_tokens >= ENOUGH_PARTS
+
+
+def _is_cumulative(texts: list[str]) -> bool:
     """Whether each part begins with the one before it, and at least three are longer."""
     pairs = list(pairwise(texts))
     longer = sum(len(later) > len(earlier) for earlier, later in pairs)
     return longer >= 3 and all(later.startswith(earlier) for earlier, later in pairs) and not repeats_itself(texts[-1])
 
 
-def _repeats(texts: list[str]) -> int:
-    """How many parts after the third begin with all the text so far, which does not repeat itself."""
-    whole, found = "", 0
-    for place, text in enumerate(texts):
-        if place >= 3 and len(whole) >= 8 and text.startswith(whole) and not repeats_itself(whole):
-            found += 1
-            whole = text
+def _repetitions(texts: list[str]) -> int:
+    """How many parts after the third begin with all the text so far, unless that text repeats itself."""
+    so_far, repetitions = "", 0
+    for index, text in enumerate(texts):
+        if index >= 3 and len(so_far) >= ENOUGH_TEXT and text.startswith(so_far) and not repeats_itself(so_far):
+            repetitions += 1
+            so_far = text
         else:
-            whole += text
-    return found
+            so_far += text
+    return repetitions
 
 
 def _cumulative(choice: Choice) -> tuple[int, str]:
-    """How many parts carry text, and the part that carries the text so far instead of what is new, if any."""
+    """How many parts have text, and the last part if it has all the text so far instead of the new text."""
     texts = [part.text for part in choice.parts if part.text]
-    if len(texts) >= 4 and (_grows(texts) or _repeats(texts) >= 2):
+    if len(texts) >= ENOUGH_PARTS and (_is_cumulative(texts) or _repetitions(texts) >= 2):
         return len(texts), texts[-1]
     return len(texts), ""
 
 
-def _may_grow(choice: Choice) -> bool:
-    """Whether the few parts of a choice leave it open that they grow; none can in a text that came in one."""
+def _may_be_cumulative(choice: Choice) -> bool:
+    """Whether a choice with few parts may be cumulative; one whose text came in a single part cannot."""
     texts = [part.text for part in choice.parts if part.text]
     return not texts or any(later.startswith(earlier) for earlier, later in pairwise(texts))
 
@@ -160,7 +166,7 @@ def _may_grow(choice: Choice) -> bool:
 @check(
     "stream",
     Scope.STREAM,
-    expected_when=_enough,
+    expected_when=_has_enough_parts,
     good=lambda: (
         *example(stream(*(completion(choice(text, finish=None)) for text in (" a", " a", " b", " b")))),
         *example(stream(completion(choice(" one, two,", finish=None)), completion(choice(" three, four")))),
@@ -170,18 +176,18 @@ def _may_grow(choice: Choice) -> bool:
     ),
 )
 def deltas_are_not_cumulative(x: Exchange, context: CheckContext) -> Findings:
-    """A chunk carries the text that is new, not all the text so far.
+    """A chunk has only the new text, not all the text so far.
 
-    Clients append each chunk's text; with cumulative chunks they show every word many times over.
+    Clients append the text of each chunk; with cumulative chunks they show every word many times.
 
-    Fix: remember how much was sent for each choice and send the rest only.
+    Fix: remember how much was sent for each choice, and send only the rest.
     """
     if not x.streamed:
         return
-    for number, one in x.choices.items():
-        parts, repeated = _cumulative(one)
+    for index, answer in x.choices.items():
+        parts, repeated = _cumulative(answer)
         if repeated:
-            seen = f"choice {number} sends {show(repeated, 80)}, which begins with the text sent before"
-            yield Violation(f"{seen}; expected only what is new", one.parts[-1].at)
-        elif parts >= 4 or (one.finish_reason and not _may_grow(one)):
-            yield Satisfied(one.at)
+            observed = f"choice {index} sends {show(repeated, 80)}, which begins with the text sent before"
+            yield Violation(f"{observed}; expected only the new text", answer.parts[-1].at)
+        elif parts >= ENOUGH_PARTS or (answer.finish_reason and not _may_be_cumulative(answer)):
+            yield Satisfied(answer.at)

@@ -1,4 +1,4 @@
-"""Timing: when bytes came, as this client saw them. Observed, never judged: networks and load differ."""
+"""Timing: when bytes arrived at this client. Observed, never judged, because networks and load differ."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.model.exchange import Exchange
 
 
 def about(seconds: float) -> str:
-    """A time in words so coarse that two runs agree."""
+    """A time in classes so coarse that two runs usually agree."""
     for bound in (0.1, 0.3, 1, 3, 10, 30):
         if seconds < bound:
             return f"under {bound:g} s"
@@ -27,9 +27,9 @@ def about(seconds: float) -> str:
 def first_byte_time(x: Exchange, context: CheckContext) -> Findings:
     """The time from the request to the first byte of the body.
 
-    It is what a person waits before anything moves; with a stream it is the reason to stream at all.
+    It is how long a user waits before anything appears; streams exist to make it short.
 
-    Fix: send the first chunk as soon as the first token is there.
+    Fix: send the first chunk as soon as the first token is generated.
     """
     if x.pieces:
         yield Observation(
@@ -46,9 +46,9 @@ def first_byte_time(x: Exchange, context: CheckContext) -> Findings:
 def stream_arrives_in_pieces(x: Exchange, context: CheckContext) -> Findings:
     """Whether a stream of several chunks arrives in several pieces.
 
-    A proxy that buffers turns a stream into a plain reply: everything comes at once, at the end.
+    A proxy that buffers turns a stream into a plain reply: everything arrives at once, at the end.
 
-    Fix: switch off response buffering on the way (`X-Accel-Buffering: no` for nginx), and flush each event.
+    Fix: switch off response buffering in proxies (`X-Accel-Buffering: no` for nginx), and flush each event.
     """
     if len(x.messages) > 2 and x.pieces:
         several = len({round(piece.at, 3) for piece in x.pieces}) > 1
@@ -64,9 +64,9 @@ def stream_arrives_in_pieces(x: Exchange, context: CheckContext) -> Findings:
 def longest_silence(x: Exchange, context: CheckContext) -> Findings:
     """The longest time between two pieces of a stream.
 
-    Idle time-outs of clients and proxies cut a stream that is silent for longer than they allow.
+    Clients and proxies close a stream that is silent for longer than their idle time-out.
 
-    Fix: send a comment (`: …`) every few seconds while nothing else is to be sent.
+    Fix: send a comment (`: …`) every few seconds while there is nothing else to send.
     """
     if len(x.pieces) > 1:
         gap = max(later.at - earlier.at for earlier, later in pairwise(x.pieces))

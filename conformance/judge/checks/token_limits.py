@@ -1,4 +1,4 @@
-"""Token limits: max_tokens is reached, respected at 0, has its documented default, and meets the end of the context."""
+"""Token limits: what max_tokens does when it is reached, 0, absent, or larger than the context."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from conformance.model.parameter_traits import Role
 from conformance.model.request_view import RequestView
 
 FOUR = {"max_tokens": 4}
-ENOUGH_FOR_TEXT = 8  # so many tokens that show nothing are no unfinished character
+ENOUGH_FOR_TEXT = 8  # a choice: a character has at most 4 bytes, so 8 tokens complete at least one
 
 
-def _limited(request: RequestView) -> int:
-    """The limit that the request names or the contract defaults to; 0 where none does, or a context may come first."""
+def _exact_limit(request: RequestView) -> int:
+    """The limit of each choice; 0 where none is known, the context may be shorter, or candidates are dropped."""
     limit = request.max_tokens or 0
     return limit if 0 < limit <= SMALL_MAX_TOKENS and request.best_of == request.n else 0
 
@@ -37,31 +37,25 @@ def _limited(request: RequestView) -> int:
 def length_uses_the_limit(x: Exchange, context: CheckContext) -> Findings:
     """A choice that finishes with `length` has exactly max_tokens completion tokens.
 
-    The reason says that the limit was reached; a count that says otherwise means lost tokens or a wrong bill.
+    The reason says that the limit was reached; any other count means lost tokens or a wrong bill.
 
-    Fix: count every token that was generated, the last one included, in each choice.
+    Fix: count every generated token of each choice, including the last.
     """
     request = context.request(x)
-    limit, told, prompt = _limited(request), counted(x, "completion_tokens"), counted(x, "prompt_tokens")
-    if not limit or told is None or (prompt or 0) > SMALL_MAX_TOKENS or x.error is not MISSING:
+    limit, count, prompt = _exact_limit(request), counted(x, "completion_tokens"), counted(x, "prompt_tokens")
+    if not limit or count is None or (prompt or 0) > SMALL_MAX_TOKENS or x.error is not MISSING:
         return
-    reasons = [found.finish_reason for found in x.choices.values()]
+    reasons = [answer.finish_reason for answer in x.choices.values()]
     full = reasons.count(context.length)
     if not full or "content_filter" in reasons:
         return
-    owed = full * limit
+    observed = f"completion_tokens is {count}"
     if full == len(reasons):
-        yield expect(
-            told == owed,
-            f"completion_tokens is {told}",
-            f"{full} × {limit}, as every choice has `{context.length}`",
-        )
+        expected = f"{full} × {limit}, as every choice has `{context.length}`"
+        yield expect(count == full * limit, observed, expected)
     else:
-        yield expect(
-            told >= owed,
-            f"completion_tokens is {told}",
-            f"at least {full} × {limit} for those with `{context.length}`",
-        )
+        expected = f"at least {full} × {limit} for the choices with `{context.length}`"
+        yield expect(count >= full * limit, observed, expected)
 
 
 @check(
@@ -72,26 +66,21 @@ def length_uses_the_limit(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(plain(completion(choice("")), {"max_tokens": 16})),
 )
 def length_comes_with_text(x: Exchange, context: CheckContext) -> Findings:
-    """A choice that reached the limit of more than a few tokens has text.
+    """A choice that reached a limit of more than a few tokens has text.
 
-    An empty answer that claims to have used its tokens was paid for and lost on the way.
+    If the text is empty, the client pays for tokens that it does not get.
 
-    Fix: send what was decoded before the limit, also where the generation is cut.
+    Fix: send all text that was decoded when the limit ends the generation.
     """
     request = context.request(x)
     limit = request.max_tokens
-    if (
-        limit is None
-        or limit < ENOUGH_FOR_TEXT
-        or request.get("logit_bias")
-        or request.get(context.contract.by_role(Role.IGNORES_END))
-    ):
+    may_be_invisible = request.get("logit_bias") or request.get(context.contract.by_role(Role.IGNORES_END))
+    if limit is None or limit < ENOUGH_FOR_TEXT or may_be_invisible:
         return
-    for found in unfiltered_choices(x):
-        if found.finish_reason == context.length:
-            yield expect(
-                bool(found.text), f"the text is '' though `{context.length}` ended it at {limit}", "text", found.at
-            )
+    for answer in unfiltered_choices(x):
+        if answer.finish_reason == context.length:
+            observed = f"the text is empty though `{context.length}` ended it at {limit} tokens"
+            yield expect(bool(answer.text), observed, "text", answer.at)
 
 
 @check(
@@ -102,17 +91,17 @@ def length_comes_with_text(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(plain(completion(choice(" 4"), usage=usage(4, 1)), {"max_tokens": 0})),
 )
 def max_tokens_zero(x: Exchange, context: CheckContext) -> Findings:
-    """With `max_tokens: 0` nothing is generated.
+    """With `max_tokens: 0` no text is generated.
 
     Zero is the cheapest way to count or cache a prompt; read as "no limit" it is the most expensive.
 
-    Fix: tell 0 from absent, and return an empty text.
+    Fix: distinguish 0 from an absent limit, and return an empty text.
     """
     request = context.request(x)
     if request.max_tokens != 0 or request.echo:
         return
-    for found in unfiltered_choices(x):
-        yield expect(not found.text, f"the text is {show(found.text)}", "'', as max_tokens is 0", found.at)
+    for answer in unfiltered_choices(x):
+        yield expect(not answer.text, f"the text is {show(answer.text)}", "no text, as max_tokens is 0", answer.at)
 
 
 @check(
@@ -126,9 +115,9 @@ def max_tokens_zero(x: Exchange, context: CheckContext) -> Findings:
 def default_max_tokens(group: Group, context: CheckContext) -> Findings:
     """Without `max_tokens` the documented default limits the text.
 
-    Costs are planned with the default; a server without one writes, and bills, until the model stops by itself.
+    Callers plan costs with the default; a server without one generates, and bills, until the model stops by itself.
 
-    Fix: apply the documented default where the member is absent or null.
+    Fix: apply the documented default if the member is absent or null.
     """
     default = context.contract.default("max_tokens")
     if group.key.split(" ")[0] != "max_tokens" or not isinstance(default, int):
@@ -137,15 +126,15 @@ def default_max_tokens(group: Group, context: CheckContext) -> Findings:
     if problem:
         yield problem
     for x in members(group, "absent"):
-        told, choices = counted(x, "completion_tokens"), context.request(x).choices
-        reasons = [found.finish_reason for found in x.choices.values()]
-        if told is None:
-            yield Inconclusive("the reply tells no completion_tokens, so its length cannot be counted")
+        count, choices = counted(x, "completion_tokens"), context.request(x).choices
+        reasons = [answer.finish_reason for answer in x.choices.values()]
+        if count is None:
+            yield Inconclusive("the reply has no completion_tokens, so its length is unknown")
             continue
-        fits = told == default * choices if set(reasons) == {context.length} else told <= default * choices
-        observed = f"completion_tokens is {told} without max_tokens, finish_reason {show(reasons)}"
-        expected = f"at most {default} per choice, and all of them with `{context.length}`"
-        yield attribute_to(expect(fits, observed, expected, "usage"), x.case.id)
+        limited = count == default * choices if set(reasons) == {context.length} else count <= default * choices
+        observed = f"completion_tokens is {count} without max_tokens, finish_reason {show(reasons)}"
+        expected = f"at most {default} for each choice, and exactly as many with `{context.length}`"
+        yield attribute_to(expect(limited, observed, expected, "usage"), x.case.id)
 
 
 @check(
@@ -170,9 +159,9 @@ def default_max_tokens(group: Group, context: CheckContext) -> Findings:
     ),
 )
 def context_overflow(group: Group, context: CheckContext) -> Findings:
-    """Where prompt and max_tokens exceed the context, the request is refused, or the limit lowered, as promised.
+    """If prompt and max_tokens exceed the context, the request is refused or the text shortened, as documented.
 
-    A silent cut loses the end of answers; a refusal where none was announced breaks callers that rely on the cut.
+    A silently shortened text loses its end; an undocumented refusal breaks callers that rely on the shortening.
 
     Fix: compare prompt tokens + max_tokens with the context before anything is generated, and do as documented.
     """
@@ -184,38 +173,38 @@ def context_overflow(group: Group, context: CheckContext) -> Findings:
     for x in group.all("probe"):
         refused = x.refused or x.status == 413
         if not refused and not comparable(x):
-            told = f"HTTP {x.status}" if x.status else "no response"
-            inside = ", an error inside" if x.successful and x.error is not MISSING else ""
+            status = f"HTTP {x.status}" if x.status else "no response"
+            inside = " with an error inside" if x.successful and x.error is not MISSING else ""
             if inside and behaviour != "either":
-                yield Violation(f"{told}{inside}; expected {_expected(behaviour)}", "", x.case.id)
+                yield Violation(f"{status}{inside}; expected {_expected(behaviour)}", "", x.case.id)
             else:
-                yield Inconclusive(f"the request beyond the context got {told}{inside}")
+                yield Inconclusive(f"the request beyond the context got {status}{inside}")
             continue
-        did = "refuse" if refused else "truncate"
+        observed_behaviour = "refuse" if refused else "truncate"
         if behaviour == "either":
             yield Observation("beyond the context", f"HTTP {x.status}")
             yield Satisfied()
-        elif did != behaviour == "refuse" and not _context(group, x, context):
+        elif observed_behaviour != behaviour == "refuse" and not _context_evidence(group, x, context):
             yield Observation("max_tokens beyond any context", f"HTTP {x.status}, and the text ended by itself")
         else:
-            known = _context(group, x, context) if did == "truncate" else ""
-            told = f"HTTP {x.status} beyond the context" + (f" ({known})" if known else "")
-            yield attribute_to(expect(did == behaviour, told, _expected(behaviour)), x.case.id)
+            evidence = _context_evidence(group, x, context) if not refused else ""
+            observed = f"HTTP {x.status} beyond the context" + (f" ({evidence})" if evidence else "")
+            yield attribute_to(expect(observed_behaviour == behaviour, observed, _expected(behaviour)), x.case.id)
 
 
-def _context(group: Group, x: Exchange, context: CheckContext) -> str:
-    """How the context is known to be too short: by the target's own words, or as it ended the text; else empty."""
-    limit, told = context.request(x).max_tokens or 0, counted(x, "completion_tokens")
-    for one in group.all("long"):
-        if one.refused and "context" in error_text(one).lower():
-            return f"a long prompt was refused with {show(error_text(one), 100)}"
+def _context_evidence(group: Group, x: Exchange, context: CheckContext) -> str:
+    """What shows that the request exceeds the context: an error message, or where the text ended; else empty."""
+    limit, count = context.request(x).max_tokens or 0, counted(x, "completion_tokens")
+    for reply in group.all("long"):
+        if reply.refused and "context" in error_text(reply).lower():
+            return f"a long prompt was refused with {show(error_text(reply), 100)}"
     if group.key.endswith(" filled"):
-        return "a refusal told its length, and the prompt leaves less room than max_tokens asks for"
-    ended = bool(x.choices) and all(found.finish_reason == context.length for found in x.choices.values())
-    if not ended or told is None or told >= limit:
+        return "an error message gave its length, and the prompt leaves less room than max_tokens"
+    cut = bool(x.choices) and all(answer.finish_reason == context.length for answer in x.choices.values())
+    if not cut or count is None or count >= limit:
         return ""
     prompt = counted(x, "prompt_tokens")
-    return f"`{context.length}` ended the text after {told} of {limit} tokens, behind {prompt} of prompt"
+    return f"`{context.length}` ended the text after {count} of {limit} tokens and a prompt of {prompt}"
 
 
 def _expected(behaviour: str) -> str:

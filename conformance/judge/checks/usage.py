@@ -1,4 +1,4 @@
-"""Usage in streams: whether, where and how often a stream says what it cost."""
+"""Usage in streams: whether, where and how often a stream reports it. `usage_counts` judges the numbers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ REPORT = completion(usage=usage())
 
 
 def asks_for_usage(request: RequestView, context: CheckContext) -> bool:
-    """Due on streams that ask for usage."""
+    """Expected on streams with `include_usage`."""
     return request.include_usage
 
 
 def stream_usage_is_required(request: RequestView, context: CheckContext) -> bool:
-    """Due on streams that ask for usage, and on all where the requirement says `unasked: true`."""
+    """Expected on streams with `include_usage`, and on all streams where the requirement says `unasked: true`."""
     return request.include_usage or (request.stream and context.get("unasked") is True)
 
 
 def _does_not_ask_for_usage(request: RequestView, context: CheckContext) -> bool:
+    """Expected on streams without `include_usage`."""
     return request.stream and not request.include_usage
 
 
 def _has_required_usage(x: Exchange, context: CheckContext) -> bool:
-    """Whether this stream owed usage and has it: where it must stand is judged then."""
+    """Whether usage was required of this stream and is there, so that its place can be judged."""
     return x.streamed and bool(x.reports) and stream_usage_is_required(context.request(x), context)
 
 
@@ -47,11 +48,11 @@ def _has_required_usage(x: Exchange, context: CheckContext) -> bool:
     ),
 )
 def usage_chunk_is_sent(x: Exchange, context: CheckContext) -> Findings:
-    """A stream reports its usage where it was asked to, or where the document has every stream do so.
+    """A stream reports usage if the request asks for it, or if the document says that every stream does.
 
-    Streams are billed and limited by this report; without it a client has to guess with a tokenizer of its own.
+    Streams are billed and limited by this report; without it a client has to estimate with its own tokenizer.
 
-    Fix: honour `stream_options.include_usage` on this route as on chat, and send the totals before `[DONE]`.
+    Fix: honour `stream_options.include_usage` on this route as on chat completions; send the totals before `[DONE]`.
     """
     if not x.streamed or not stream_usage_is_required(context.request(x), context) or x.error is not MISSING:
         return
@@ -59,8 +60,8 @@ def usage_chunk_is_sent(x: Exchange, context: CheckContext) -> Findings:
         yield Satisfied(x.reports[-1].at)
     else:
         null = sum(document.usage is None for document in x.documents)
-        seen = f"usage is null in {null} and absent in {len(x.documents) - null} of {len(x.documents)} chunks"
-        yield Violation(f"{seen}; expected one chunk with a usage object", "stream")
+        observed = f"usage is null in {null} and absent in {len(x.documents) - null} of {len(x.documents)} chunks"
+        yield Violation(f"{observed}; expected one chunk with a usage object", "stream")
 
 
 @check(
@@ -76,15 +77,15 @@ def usage_chunk_is_sent(x: Exchange, context: CheckContext) -> Findings:
 def usage_chunk_has_no_choices(x: Exchange, context: CheckContext) -> Findings:
     """The chunk that reports usage has an empty choices list.
 
-    Clients tell the accounting chunk from text by its empty choices; a choice beside usage is counted or shown twice.
+    Clients recognise this chunk by its empty choices; a choice beside usage is counted or shown twice.
 
     Fix: send usage in a chunk of its own, with `"choices": []`, after the last text and before `[DONE]`.
     """
     if not x.reports or not x.streamed or not context.request(x).include_usage:
         return
-    last = x.reports[-1]  # running usage on other chunks is a promise of its own
+    last = x.reports[-1]  # earlier reports are judged by `usage_is_reported_once`
     choices = last.value.get("choices", MISSING)
-    yield expect(choices == [], f"choices is {show(choices)} beside usage", "[]", last.at)
+    yield expect(choices == [], f"choices is {show(choices)} in the chunk with usage", "[]", last.at)
 
 
 @check(
@@ -97,18 +98,15 @@ def usage_chunk_has_no_choices(x: Exchange, context: CheckContext) -> Findings:
 def usage_chunk_is_last(x: Exchange, context: CheckContext) -> Findings:
     """Usage is reported in the last chunk before `[DONE]`.
 
-    A client that has its totals stops reading; text that comes later is lost, and was not counted.
+    A client that has the totals stops reading; later text is lost, and was not counted.
 
     Fix: send usage when all choices are finished.
     """
     if not _has_required_usage(x, context):
         return
-    last, end = x.reports[-1], x.documents[-1]
-    if last.number == end.number:
-        yield Satisfied(last.at)
-    else:
-        later = sum(document.number > last.number for document in x.documents)
-        yield Violation(f"{later} chunks follow the one with usage; expected it to be the last", last.at)
+    report = x.reports[-1]
+    later = sum(document.number > report.number for document in x.documents)
+    yield expect(later == 0, f"{later} chunks follow the one with usage", "none", report.at)
 
 
 @check(
@@ -121,17 +119,14 @@ def usage_chunk_is_last(x: Exchange, context: CheckContext) -> Findings:
 def usage_is_reported_once(x: Exchange, context: CheckContext) -> Findings:
     """A stream reports usage once.
 
-    Clients add up the usage that they see; running or repeated reports multiply the bill.
+    Clients add up the usage objects that they read; cumulative or repeated reports multiply the bill.
 
     Fix: send totals once at the end, and null in all other chunks.
     """
     if not x.streamed or not x.reports:
         return
-    if len(x.reports) == 1:
-        yield Satisfied(x.reports[0].at)
-    else:
-        seen = f"{len(x.reports)} of {len(x.documents)} chunks carry a usage object"
-        yield Violation(f"{seen}; expected one", x.reports[0].at)
+    observed = f"{len(x.reports)} of {len(x.documents)} chunks have a usage object"
+    yield expect(len(x.reports) == 1, observed, "one", x.reports[0].at)
 
 
 @check(
@@ -142,24 +137,24 @@ def usage_is_reported_once(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice(finish=None)), LAST, REPORT, request=ASKED)),
 )
 def other_chunks_carry_null_usage(x: Exchange, context: CheckContext) -> Findings:
-    """With usage asked for, each chunk but the one that reports it has `"usage": null`.
+    """With `include_usage`, each chunk but the one that reports usage has `"usage": null`.
 
-    Typed clients read the member in every chunk; where it is missing they raise, where it is an object they add it up.
+    Typed clients read the member in every chunk; if it is missing they raise, if it is an object they add it up.
 
-    Fix: with `include_usage`, write `"usage": null` into each chunk that has no totals.
+    Fix: with `include_usage`, write `"usage": null` into each chunk without totals.
     """
     if not x.reports or not x.streamed or not context.request(x).include_usage:
         return
-    reported, held = x.reports[-1].number, 0
+    report, satisfied = x.reports[-1].number, 0
     for document in x.documents:
-        if document.number == reported or not isinstance(document.value, Mapping):
+        if document.number == report or not isinstance(document.value, Mapping):
             continue
         if document.usage is None:
-            held += 1
+            satisfied += 1
         else:
             yield Violation(f"usage is {show(document.usage, 80)}; expected null", document.at)
-    if held:
-        yield Satisfied(count=held)
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 @check(
@@ -170,18 +165,14 @@ def other_chunks_carry_null_usage(x: Exchange, context: CheckContext) -> Finding
     bad=lambda: example(stream(completion(choice(), usage=usage()), TEXT), unasked=True),
 )
 def usage_is_in_last_chunk(x: Exchange, context: CheckContext) -> Findings:
-    """The last chunk of a stream carries its usage.
+    """The last chunk of a stream reports usage.
 
-    Clients look for the totals where they are documented, in the chunk before `[DONE]`, and find nothing elsewhere.
+    Clients read the totals where they are documented, in the chunk before `[DONE]`.
 
-    Fix: put `usage` into the chunk that is sent last, be it the finishing one or one of its own.
+    Fix: put `usage` into the chunk that is sent last, with or without a choice beside it.
     """
-    if (
-        not x.streamed
-        or not x.documents
-        or not stream_usage_is_required(context.request(x), context)
-        or x.error is not MISSING
-    ):
+    required = stream_usage_is_required(context.request(x), context)
+    if not required or not x.streamed or not x.documents or x.error is not MISSING:
         return
     last = x.documents[-1]
     yield expect(isinstance(last.usage, Mapping), f"usage is {show(last.usage, 80)}", "the totals", last.at)
@@ -195,19 +186,19 @@ def usage_is_in_last_chunk(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(stream(completion(choice()), REPORT)),
 )
 def unasked_usage_takes_no_chunk(x: Exchange, context: CheckContext) -> Findings:
-    """A stream that did not ask for usage has no chunk of usage alone.
+    """A stream without `include_usage` has no chunk with usage and no choice.
 
-    Clients that never set the option index `choices[0]` in every chunk and raise an exception on the empty list.
+    Clients that do not set the option read `choices[0]` of every chunk and raise an exception on an empty list.
 
-    Fix: send the chunk with empty choices only where `include_usage` is true.
+    Fix: send the chunk with empty choices only if `include_usage` is true.
     """
     if not x.streamed or not x.documents or stream_usage_is_required(context.request(x), context):
         return
-    alone = next((one for one in x.reports if not one.choices), None)
-    if alone is None:
+    without_choice = next((report for report in x.reports if not report.choices), None)
+    if without_choice is None:
         yield Satisfied()
     else:
-        yield Violation("a chunk has usage and no choice, which was not asked for; expected none", alone.at)
+        yield Violation("a chunk has usage and no choice; expected none without include_usage", without_choice.at)
 
 
 @check(
@@ -218,18 +209,18 @@ def unasked_usage_takes_no_chunk(x: Exchange, context: CheckContext) -> Findings
     bad=lambda: example(stream(completion(choice(), usage=usage()))),
 )
 def usage_without_asking(x: Exchange, context: CheckContext) -> Findings:
-    """What a stream says of usage where nobody asked.
+    """Where a stream without `include_usage` reports usage.
 
-    Documents are silent on it and servers differ: nothing, null, or the totals in one place or another.
+    The documents do not say, and servers differ: no member, null, or the totals in one place or another.
 
-    Fix: nothing to mend; clients should not rely on it.
+    Fix: nothing to fix; clients should not rely on it.
     """
     if not x.streamed or not x.documents or context.request(x).include_usage:
         return
     if len(x.reports) > 1:
-        told = "running, in several chunks"
+        place = "in several chunks"
     elif x.reports:
-        told = "in the chunk of a choice" if x.reports[0].choices else "in a chunk of its own"
+        place = "in a chunk with a choice" if x.reports[0].choices else "in a chunk without choices"
     else:
-        told = "null" if any(document.usage is None for document in x.documents) else "absent"
-    yield Observation("usage in a stream that did not ask for it", told)
+        place = "null" if any(document.usage is None for document in x.documents) else "absent"
+    yield Observation("usage in a stream without include_usage", place)

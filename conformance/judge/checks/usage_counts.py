@@ -1,4 +1,4 @@
-"""Usage as numbers: what the counts of a report must be to each other, to the request and to the text."""
+"""Usage counts: how they relate to each other, to the request and to the text. Their place is a matter of `usage`."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from typing import Any, Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
-from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
 from conformance.model.request_view import RequestView
 
 COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
-WORDS_IN_A_TOKEN: Final = 16  # no tokenizer joins that many words
-LONGEST: Final = 8_000  # a longer prompt may have been truncated as documented
+WORDS_PER_TOKEN: Final = 16  # a choice: tokenizers split at spaces, so real tokens have one word
+LONGEST_PROMPT: Final = 8_000  # characters, a choice: longer prompts may be truncated, as some documents allow
 
 
 def whole_number(value: Any) -> int | None:
-    """The value as a count, 1.0 included; None where it is none."""
+    """The value as an integer, 1.0 included; None where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         return None
     return int(value)
 
 
 def token_count(report: Any, name: str) -> int | None:
-    """A count of a usage object. `completion_tokens` may be left out where it is 0: its documented default."""
+    """A count of a usage object; None where there is none. `completion_tokens` may be absent: 0 is its default."""
     if not isinstance(report, Mapping):
         return None
     return 0 if name == "completion_tokens" and name not in report else whole_number(report.get(name))
 
 
 def usage_is_required(request: RequestView, context: CheckContext) -> bool:
-    """Due where the contract has every such reply carry usage; an optional member cannot be provoked."""
+    """Expected where the contract requires usage in every such reply; a client cannot trigger an optional member."""
     if request.stream:
         return request.include_usage or context.contract.semantics.usage_unasked
     required = context.contract.response.get("required", ())
@@ -39,11 +38,11 @@ def usage_is_required(request: RequestView, context: CheckContext) -> bool:
 
 
 def usage_is_required_for_ids(request: RequestView, context: CheckContext) -> bool:
-    """Due where usage is, on prompts of token ids."""
+    """Expected where usage is required and all prompts are lists of token ids."""
     return (
         usage_is_required(request, context)
         and bool(request.prompts)
-        and all(isinstance(one, tuple) for one in request.prompts)
+        and all(isinstance(prompt, tuple) for prompt in request.prompts)
     )
 
 
@@ -57,9 +56,9 @@ def usage_is_required_for_ids(request: RequestView, context: CheckContext) -> bo
 def usage_adds_up(x: Exchange, context: CheckContext) -> Findings:
     """Total tokens are prompt tokens plus completion tokens.
 
-    Bills and budgets are computed from any two of the three numbers; a total that disagrees charges the wrong amount.
+    Bills and budgets are computed from any two of the three counts; a total that disagrees charges the wrong amount.
 
-    Fix: compute `total_tokens` from the other two at the moment they are reported.
+    Fix: compute `total_tokens` from the other two when they are reported.
     """
     for document in x.reports:
         prompt, generated, total = (token_count(document.usage, name) for name in COUNTS)
@@ -80,15 +79,15 @@ def usage_adds_up(x: Exchange, context: CheckContext) -> Findings:
 def usage_has_three_counts(x: Exchange, context: CheckContext) -> Findings:
     """A usage object has prompt_tokens, completion_tokens and total_tokens.
 
-    SDK types require the three; a report that lacks one raises, or is booked as zero.
+    SDK types require all three; a client raises on a missing one, or books it as zero.
 
-    Fix: fill in all three wherever usage is built, the streaming path too.
+    Fix: fill in all three wherever usage is built, streams included.
     """
     for document in x.reports:
         missing = [name for name in COUNTS if document.usage.get(name) is None]
-        if missing == ["completion_tokens"] and not any(one.text for one in x.choices.values()):
+        if missing == ["completion_tokens"] and not any(choice.text for choice in x.choices.values()):
             missing = []  # 0 is its default
-        yield expect(not missing, f"usage lacks {', '.join(missing)}", "three counts", f"{document.at} /usage")
+        yield expect(not missing, f"usage has no {', '.join(missing)}", "all three counts", f"{document.at} /usage")
 
 
 @check(
@@ -99,17 +98,17 @@ def usage_has_three_counts(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(plain(completion(choice(), usage=usage(4, -1)))),
 )
 def usage_counts_are_whole(x: Exchange, context: CheckContext) -> Findings:
-    """Counts of tokens are whole numbers from 0 up.
+    """Token counts are integers of at least 0.
 
-    A negative, broken or textual count breaks the sums of whoever adds them up.
+    A count that is negative, a fraction or a string breaks every sum that a client computes from it.
 
-    Fix: report integers; count, do not estimate.
+    Fix: report integers; count tokens, do not estimate them.
     """
     for document in x.reports:
-        told = {name: document.usage[name] for name in COUNTS if document.usage.get(name) is not None}
-        wrong = {name: value for name, value in told.items() if (number := whole_number(value)) is None or number < 0}
-        if told:
-            yield expect(not wrong, f"usage has {show(wrong)}", "whole numbers from 0 up", f"{document.at} /usage")
+        counts = {name: document.usage[name] for name in COUNTS if document.usage.get(name) is not None}
+        wrong = {name: value for name, value in counts.items() if (number := whole_number(value)) is None or number < 0}
+        if counts:
+            yield expect(not wrong, f"usage has {show(wrong)}", "integers of at least 0", f"{document.at} /usage")
 
 
 @check(
@@ -120,9 +119,9 @@ def usage_counts_are_whole(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 9)), {"max_tokens": 4})),
 )
 def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findings:
-    """No more tokens are counted than max_tokens allows for all candidates together.
+    """completion_tokens is at most max_tokens for each candidate.
 
-    `max_tokens` is how a client caps its cost; a count beyond it is either a wrong bill or an ignored cap.
+    Clients cap their cost with `max_tokens`; a higher count is either a wrong bill or an ignored limit.
 
     Fix: count each generated token once, and stop each candidate at `max_tokens`.
     """
@@ -131,11 +130,8 @@ def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findin
     if generated is None or request.max_tokens is None or request.max_tokens < 1:
         return
     most = request.max_tokens * request.best_of * max(len(request.prompts), 1)
-    if generated <= most:
-        yield Satisfied(f"{x.reports[-1].at} /usage")
-    else:
-        expected = f"at most {show(most)} ({show(request.max_tokens)} for each candidate)"
-        yield Violation(f"completion_tokens is {generated}; expected {expected}", f"{x.reports[-1].at} /usage")
+    expected = f"at most {show(most)} ({show(request.max_tokens)} for each candidate)"
+    yield expect(generated <= most, f"completion_tokens is {show(generated)}", expected, f"{x.reports[-1].at} /usage")
 
 
 @check(
@@ -146,18 +142,19 @@ def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findin
     bad=lambda: example(plain(completion(choice(), usage=usage(4, 0)))),
 )
 def completion_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
-    """Each choice that has text has at least one token counted.
+    """completion_tokens counts at least one token for each choice with text.
 
-    A report of zero for text that was delivered hides what it cost from quotas and budgets.
+    A count of zero for delivered text hides its cost from quotas and budgets.
 
-    Fix: carry the engine's counts through to the report on each path, streams of this route included.
+    Fix: pass the engine's counts on to the report in every code path, streams included.
     """
     if context.request(x).echo:  # the text may be the prompt alone
         return
-    generated, least = token_count(x.usage, "completion_tokens"), sum(bool(one.text) for one in x.choices.values())
+    generated = token_count(x.usage, "completion_tokens")
+    least = sum(bool(choice.text) for choice in x.choices.values())
     if generated is not None and least:
-        seen = f"completion_tokens is {generated} for {least} choices with text"
-        yield expect(generated >= least, seen, f"{least} or more", f"{x.reports[-1].at} /usage")
+        observed = f"completion_tokens is {generated} for {least} choices with text"
+        yield expect(generated >= least, observed, f"{least} or more", f"{x.reports[-1].at} /usage")
 
 
 @check(
@@ -171,21 +168,21 @@ def completion_tokens_are_counted(x: Exchange, context: CheckContext) -> Finding
     ),
 )
 def prompt_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
-    """The prompt is counted: at least one token for each prompt that is not empty, and more for a long one.
+    """prompt_tokens counts at least one token for each prompt that is not empty, and more for a long one.
 
-    Input tokens are most of a bill; a zero, or the number of prompts in their place, makes every budget wrong.
+    Input tokens are most of a bill; a zero, or the number of prompts instead of tokens, makes every budget wrong.
 
-    Fix: report the number of tokens that the tokenizer made of all prompts together.
+    Fix: report the number of tokens of all prompts together.
     """
     prompts = context.request(x).prompts
-    told = token_count(x.usage, "prompt_tokens")
-    if told is None or not any(prompts):
+    counted = token_count(x.usage, "prompt_tokens")
+    if counted is None or not any(prompts):
         return
     least = 0
     for prompt in prompts:
-        words = len(prompt.split()) if isinstance(prompt, str) and len(prompt) <= LONGEST else 0
-        least += max(words // WORDS_IN_A_TOKEN, 1) if prompt else 0
-    yield expect(told >= least, f"prompt_tokens is {told}", f"{least} or more", f"{x.reports[-1].at} /usage")
+        words = len(prompt.split()) if isinstance(prompt, str) and len(prompt) <= LONGEST_PROMPT else 0
+        least += max(words // WORDS_PER_TOKEN, 1) if prompt else 0
+    yield expect(counted >= least, f"prompt_tokens is {counted}", f"{least} or more", f"{x.reports[-1].at} /usage")
 
 
 @check(
@@ -196,27 +193,28 @@ def prompt_tokens_are_counted(x: Exchange, context: CheckContext) -> Findings:
     bad=lambda: example(plain(completion(choice(), usage=usage(9)), {"prompt": [5, 6, 7]})),
 )
 def prompt_tokens_match_ids(x: Exchange, context: CheckContext) -> Findings:
-    """A prompt of token ids counts as many tokens as it has ids; one more for each prompt where a start token is added.
+    """prompt_tokens is the number of token ids sent, or one more for each prompt if a start token is added.
 
-    Whoever sends ids knows the number exactly: this is where a wrong count can be proved.
+    A caller that sends ids knows the number exactly, and finds every wrong count.
 
-    Fix: count the ids as given; do not decode and tokenize them again.
+    Fix: count the ids as sent; do not decode and tokenize them again.
     """
     prompts = context.request(x).prompts
-    told = token_count(x.usage, "prompt_tokens")
-    if told is None or not prompts or not all(isinstance(prompt, tuple) for prompt in prompts):
+    counted = token_count(x.usage, "prompt_tokens")
+    if counted is None or not prompts or not all(isinstance(prompt, tuple) for prompt in prompts):
         return
     ids = sum(map(len, prompts))
     expected = f"{ids}, or {ids + len(prompts)} with a start token each"
-    held = told in {ids, ids + len(prompts)}
-    yield expect(held, f"prompt_tokens is {told} for {ids} ids", expected, f"{x.reports[-1].at} /usage")
+    matches = counted in {ids, ids + len(prompts)}
+    yield expect(matches, f"prompt_tokens is {counted} for {ids} ids", expected, f"{x.reports[-1].at} /usage")
 
 
-def _details(report: Mapping[str, Any], member: str) -> dict[str, int]:
-    found = report.get(member)
-    if not isinstance(found, Mapping):
+def _detail_counts(report: Mapping[str, Any], member: str) -> dict[str, int]:
+    """The token counts of one details object by name."""
+    details = report.get(member)
+    if not isinstance(details, Mapping):
         return {}
-    numbers = {name: whole_number(value) for name, value in found.items() if name.endswith("_tokens")}
+    numbers = {name: whole_number(value) for name, value in details.items() if name.endswith("_tokens")}
     return {name: number for name, number in numbers.items() if number is not None}
 
 
@@ -231,18 +229,18 @@ CACHED: Final = {"prompt_tokens_details": {"cached_tokens": 64}}
     bad=lambda: example(plain(completion(choice(), usage=usage(40, 4, **CACHED)))),
 )
 def cached_tokens_within_prompt(x: Exchange, context: CheckContext) -> Findings:
-    """No more tokens came from the cache than the prompts have.
+    """cached_tokens is at most prompt_tokens.
 
-    Cached tokens are billed at a discount: more of them than input tokens gives a negative price.
+    Cached tokens are billed at a discount: more of them than prompt tokens gives a negative price.
 
-    Fix: report the cached part of this request's prompts, summed over a batch.
+    Fix: report the cached tokens of this request's prompts, summed over a batch.
     """
     for document in x.reports:
-        cached = _details(document.usage, "prompt_tokens_details").get("cached_tokens")
+        cached = _detail_counts(document.usage, "prompt_tokens_details").get("cached_tokens")
         prompt = token_count(document.usage, "prompt_tokens")
         if cached is not None and prompt is not None:
-            seen = f"cached_tokens is {cached} of {prompt} prompt tokens"
-            yield expect(0 <= cached <= prompt, seen, f"0 to {prompt}", f"{document.at} /usage")
+            observed = f"cached_tokens is {cached} of {prompt} prompt tokens"
+            yield expect(0 <= cached <= prompt, observed, f"0 to {prompt}", f"{document.at} /usage")
 
 
 @check(
@@ -257,17 +255,17 @@ def cached_tokens_within_prompt(x: Exchange, context: CheckContext) -> Findings:
     ),
 )
 def details_within_totals(x: Exchange, context: CheckContext) -> Findings:
-    """No detail of the usage is larger than the count that it is a part of.
+    """No count in the usage details is larger than the count that it is a part of.
 
-    Details explain a total; a part that exceeds the whole shows that one of the two was not counted.
+    Details break a count down; a part that exceeds the whole shows that one of the two is wrong.
 
-    Fix: count details and totals from the same tokens, those beyond the end of text left out of both.
+    Fix: count details and totals from the same tokens; leave tokens after the end of the text out of both.
     """
     for document in x.reports:
         for member, name in (("prompt_tokens_details", COUNTS[0]), ("completion_tokens_details", COUNTS[1])):
             total = token_count(document.usage, name)
-            parts = _details(document.usage, member)
-            parts.pop("cached_tokens", None)  # has a check of its own
+            parts = _detail_counts(document.usage, member)
+            parts.pop("cached_tokens", None)  # judged by `cached_tokens_within_prompt`
             if total is None or not parts:
                 continue
             wrong = {part: number for part, number in parts.items() if not 0 <= number <= total}
