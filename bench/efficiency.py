@@ -26,8 +26,8 @@ SERVER = """
 import sys
 from conformance.contract import load
 from conformance.reference import Reference, serve_forever
-from conformance.reference.settings import Settings
-provider = Reference(load(sys.argv[1]), settings=Settings(latency=float(sys.argv[2])))
+from conformance.reference.options import ReferenceOptions
+provider = Reference(load(sys.argv[1]), settings=ReferenceOptions(latency=float(sys.argv[2])))
 serve_forever(provider, started=lambda url: print(url, flush=True))
 """
 

@@ -23,22 +23,22 @@ REQUEST = {
 }
 
 
-def promise(check, **params):
+def requirement(check, **params):
     return Requirement(f"test.{check}", check, Level.MUST, Layer.CONTRACT, "", Source(""), params=params)
 
 
-def agreed(**changes):
-    made = contract(request=REQUEST, limits=(Limit("temperature", 0, 2), Limit("n", 1, 128)), **changes)
+def documented(**changes):
+    bare = contract(request=REQUEST, limits=(Limit("temperature", 0, 2), Limit("n", 1, 128)), **changes)
     schemas = REQUEST["properties"]
-    known = {name: replace(one, schema=schemas.get(name, {})) for name, one in made.parameters.items()}
-    return replace(made, parameters=known)
+    parameters = {name: replace(parameter, schema=schemas.get(name, {})) for name, parameter in bare.parameters.items()}
+    return replace(bare, parameters=parameters)
 
 
 QUIET = LanguageModel(endings=Endings.NEVER)
 
 
 def provider(made=None, **more):
-    return Reference(made or agreed(), **{"model": QUIET, **more})
+    return Reference(made or documented(), **{"model": QUIET, **more})
 
 
 def ask(of=None, **body):
@@ -58,7 +58,7 @@ def test_a_plain_reply_has_all_members():
     assert x.choices[0].finish_reason == "length"
 
 
-def test_a_stream_says_what_the_plain_reply_says():
+def test_a_stream_has_the_same_texts_as_the_plain_reply():
     plain, stream = ask(temperature=0, n=2, logprobs=2), ask(temperature=0, n=2, logprobs=2, stream=True)
     assert texts(plain) == texts(stream)
     assert plain.choices[1].logprobs == stream.choices[1].logprobs
@@ -70,7 +70,7 @@ def test_a_stream_says_what_the_plain_reply_says():
 @pytest.mark.parametrize("echo", [False, True])
 @pytest.mark.parametrize("logprobs", [None, 0, 2])
 @pytest.mark.parametrize("prompt", ["one é two", ["a", "bb"], [1, 2, 3], [[1], [2, 3]]])
-def test_every_cell_of_the_matrix_is_in_order(stream, n, echo, logprobs, prompt):
+def test_every_combination_of_options_gives_consistent_choices(stream, n, echo, logprobs, prompt):
     x = ask(prompt=prompt, n=n, echo=echo, logprobs=logprobs, stream=stream, max_tokens=6)
     prompts = 2 if isinstance(prompt[0], list) or prompt == ["a", "bb"] else 1
     assert list(x.choices) == list(range(prompts * n))
@@ -102,7 +102,7 @@ def test_seeds_repeat_and_unseeded_draws_vary():
     assert len({texts(ask(of))[0] for _ in range(6)}) == 6
 
 
-def test_two_providers_asked_the_same_answer_the_same():
+def test_two_references_reply_alike_to_the_same_requests():
     assert [texts(ask(one)) for one in [provider()] * 3] == [texts(ask(one)) for one in [provider()] * 3]
 
 
@@ -114,7 +114,7 @@ def test_best_of_returns_the_likeliest_and_counts_all():
     assert x.usage["completion_tokens"] == 40
 
 
-def test_an_echo_of_nothing_more_scores_the_prompt():
+def test_echo_with_zero_tokens_scores_the_prompt():
     x = ask(prompt="The river", echo=True, max_tokens=0, logprobs=1)
     assert texts(x) == {0: "The river"}
     assert x.choices[0].logprobs["token_logprobs"][0] is None
@@ -147,7 +147,7 @@ def test_what_the_contract_calls_invalid_is_refused_by_name(body, param, stream)
 
 
 def test_a_combination_is_refused_where_the_contract_says_so():
-    made = agreed(combinations=(Combination("pair", Validity.INVALID, {"stream": True}, ("best_of",)),))
+    made = documented(combinations=(Combination("pair", Validity.INVALID, {"stream": True}, ("best_of",)),))
     assert ask(provider(made), stream=True, best_of=2).status == 400
     assert ask(provider(made), best_of=2).status == 200
 
@@ -183,12 +183,12 @@ STRINGS = {
 
 
 def test_errors_have_the_documented_shape():
-    listed = ask(provider(agreed(errors={"422": VALIDATION})), temperature=3, n=0)
+    listed = ask(provider(documented(errors={"422": VALIDATION})), temperature=3, n=0)
     assert listed.status == 422
     assert [item["loc"] for item in listed.json["detail"]] == [["body", "n"], ["body", "temperature"]]
-    strings = ask(provider(agreed(errors={"400": STRINGS, "401": STRINGS}), key="k"), temperature=3)
+    strings = ask(provider(documented(errors={"400": STRINGS, "401": STRINGS}), key="k"), temperature=3)
     assert (strings.status, set(map(type, strings.json["error"].values()))) == (400, {str})
-    unknown = exchange(provider(agreed(errors={"400": STRINGS})), case({"model": "none"}))
+    unknown = exchange(provider(documented(errors={"400": STRINGS})), case({"model": "none"}))
     assert (unknown.status, unknown.json["error"]["param"]) == (400, "model")
 
 
@@ -216,24 +216,25 @@ def test_the_protocol_is_kept(change, status):
     assert exchange(provider(key="secret"), replace(whole, **change)).status == status
 
 
-def test_more_than_the_context_holds_is_refused_or_cut_as_promised():
+def test_a_request_beyond_the_context_is_refused_or_truncated_as_promised():
     small = replace(QUIET, context=20)
     assert ask(provider(model=small), max_tokens=30).status == 400
     cut = ask(
-        provider(agreed(requirements=(promise("context_overflow", behaviour="truncate"),)), model=small), max_tokens=30
+        provider(documented(requirements=(requirement("context_overflow", behaviour="truncate"),)), model=small),
+        max_tokens=30,
     )
     assert cut.usage["total_tokens"] == 20
     assert ask(provider(model=small), prompt="word " * 40).status == 400
 
 
-def test_a_provider_nobody_heard_of_is_obeyed_too():
-    made = agreed(
+def test_any_contract_is_kept():
+    made = documented(
         path="/v9/write",
         requirements=(
-            promise("length_means_the_limit", reason="full"),
-            promise("stop_finishes_with_stop", reason="done"),
-            promise("stop_text_is_as_promised", text="included"),
-            promise("usage_is_in_last_chunk", unasked=True),
+            requirement("length_means_the_limit", reason="full"),
+            requirement("stop_finishes_with_stop", reason="done"),
+            requirement("stop_text_is_as_promised", text="included"),
+            requirement("usage_is_in_last_chunk", unasked=True),
         ),
         response={
             "required": ["id", "choices", "usage", "region"],
@@ -278,13 +279,13 @@ def test_a_client_that_hangs_up_keeps_what_it_had():
         {"stream_options": {}}, {"stream_options": "yes", "stream": "maybe"}, {"user": {}},
     ],
 )  # fmt: skip
-def test_nothing_makes_it_stumble(body):
+def test_unusual_values_do_not_crash_it(body):
     assert ask(**body).status in {200, 400}
 
 
 def test_json_is_written_where_a_format_asks_for_it():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x"]}}, "required": ["a", "b"]}
-    made = agreed()
+    made = documented()
     known = {**made.parameters, "response_format": replace(made.parameters["user"], name="response_format")}
     of = provider(replace(made, parameters=known))
     x = ask(of, response_format={"type": "json_object"}, max_tokens=64)

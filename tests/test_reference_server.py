@@ -1,4 +1,4 @@
-"""The reference on a loopback socket: pieces when they are due, and connections that break where they shall."""
+"""The reference on a loopback socket: pieces come when they are due, and connections break where they should."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -23,29 +23,28 @@ BODY = {"model": "reference", "prompt": "hello", "max_tokens": 4}
 KEY = {"authorization": "Bearer k"}
 
 
-def bent(change):
-    variant = LegalVariant(
-        "bent", "A reply that is bent for a test.", alterations=(Alteration("bent", Stage.RESPONSE, change),)
-    )
+def altered(change):
+    alteration = Alteration("altered", Stage.RESPONSE, change)
+    variant = LegalVariant("altered", "A response is changed for a test.", alterations=(alteration,))
     return altered_reference(contract(request=REQUEST), key="k", variants=(variant,))
 
 
 def slow(response, call):
-    return replace(response, portions=tuple(replace(one, delay=0.05) for one in response.portions))
+    return replace(response, portions=tuple(replace(portion, delay=0.05) for portion in response.portions))
 
 
 def cut(response, call):
     return replace(response, ending=Ending.TRUNCATED)
 
 
-def always(answer):
-    def change(response, call):
-        return answer
+def always(response):
+    def change(_, call):
+        return response
 
     return change
 
 
-def test_a_plain_reply_comes_whole_and_the_connection_stays():
+def test_a_plain_reply_is_complete_and_the_connection_stays_open():
     with serve(Reference(contract(request=REQUEST), key="k")) as url, httpx.Client(headers=KEY) as client:
         first, second = (client.post(f"{url}/completions", json=BODY) for _ in range(2))
         assert first.json()["usage"]["completion_tokens"] == 4
@@ -55,16 +54,16 @@ def test_a_plain_reply_comes_whole_and_the_connection_stays():
 
 
 def test_a_stream_comes_piece_by_piece_as_it_is_written():
-    with serve(bent(slow)) as url:
-        begun = time.perf_counter()
+    with serve(altered(slow)) as url:
+        started = time.perf_counter()
         with httpx.stream("POST", f"{url}/completions", json={**BODY, "stream": True}, headers=KEY) as response:
-            times = [time.perf_counter() - begun for _ in response.iter_raw()]
+            times = [time.perf_counter() - started for _ in response.iter_raw()]
     assert len(times) == 5
     assert all(later - sooner > 0.02 for sooner, later in pairwise(times))
 
 
 def test_a_connection_is_cut_in_the_middle_of_a_reply():
-    with serve(bent(cut)) as url:
+    with serve(altered(cut)) as url:
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
             httpx.post(f"{url}/completions", json=BODY, headers=KEY)
         with pytest.raises(httpx.RemoteProtocolError):
@@ -73,24 +72,24 @@ def test_a_connection_is_cut_in_the_middle_of_a_reply():
 
 def test_a_connection_is_closed_before_any_answer():
     dead = always(Response(None, ending=Ending.TRUNCATED))
-    with serve(bent(dead)) as url, pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+    with serve(altered(dead)) as url, pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
         httpx.post(f"{url}/completions", json=BODY, headers=KEY)
 
 
 def test_a_silent_server_leaves_the_client_waiting_and_still_shuts_down():
     quiet = Response(200, (("content-type", "text/event-stream"),), (Portion(b"data: 1\n\n"),), Ending.TIMED_OUT)
-    with serve(bent(always(quiet))) as url:
+    with serve(altered(always(quiet))) as url:
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{url}/completions", json=BODY, headers=KEY, timeout=0.3)
-        begun = time.perf_counter()
-    assert time.perf_counter() - begun < 5
+        started = time.perf_counter()
+    assert time.perf_counter() - started < 5
 
 
 def test_header_names_keep_their_case_and_unknown_routes_are_refused():
     def shout(response, call):
         return replace(response, headers=tuple((name.upper(), value) for name, value in response.headers))
 
-    with serve(bent(shout)) as url:
+    with serve(altered(shout)) as url:
         raw = httpx.post(f"{url}/completions", json=BODY, headers=KEY).headers.raw
         assert b"CONTENT-TYPE" in [name for name, _ in raw]
         assert httpx.get(f"{url}/elsewhere/x").status_code == 404
@@ -100,29 +99,31 @@ def test_header_names_keep_their_case_and_unknown_routes_are_refused():
     "name", ["content_is_compressed", "bytes_come_in_odd_pieces", "connection_is_closed_each_time"]
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_oddities_of_the_wire_are_no_obstacle_to_a_client(name, stream):
-    of = altered_reference(contract(request=REQUEST), key="k", variants=(LEGAL_VARIANTS[name],))
-    with serve(of) as url, httpx.Client(headers=KEY) as client:
+def test_a_client_reads_legal_variants_of_the_wire(name, stream):
+    provider = altered_reference(contract(request=REQUEST), key="k", variants=(LEGAL_VARIANTS[name],))
+    with serve(provider) as url, httpx.Client(headers=KEY) as client:
         for _ in range(2):
-            told = client.post(f"{url}/completions", json={**BODY, "stream": stream})
-            assert told.text.endswith("data: [DONE]\n\n") if stream else told.json()["usage"]
-    assert of.fired[name] == 2
+            response = client.post(f"{url}/completions", json={**BODY, "stream": stream})
+            assert response.text.endswith("data: [DONE]\n\n") if stream else response.json()["usage"]
+    assert provider.fired[name] == 2
 
 
-def test_requests_of_a_crowd_meet_each_other():
-    of = altered_reference(contract(request=REQUEST), key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],))
-    with serve(of) as url, httpx.Client(headers=KEY) as client, ThreadPoolExecutor(2) as pool:
-        asked = [{**BODY, "temperature": 0, "prompt": prompt} for prompt in ("a", "b")]
+def test_concurrent_requests_overlap():
+    provider = altered_reference(
+        contract(request=REQUEST), key="k", faults=(FAULTS["prompts_are_exchanged_in_a_crowd"],)
+    )
+    with serve(provider) as url, httpx.Client(headers=KEY) as client, ThreadPoolExecutor(2) as pool:
+        bodies = [{**BODY, "temperature": 0, "prompt": prompt} for prompt in ("a", "b")]
 
         def text(body):
             return client.post(f"{url}/completions", json=body).json()["choices"][0]["text"]
 
-        alone = [text(body) for body in asked]
-        assert list(pool.map(text, asked)) != alone
+        alone = [text(body) for body in bodies]
+        assert list(pool.map(text, bodies)) != alone
 
 
 def test_an_answer_may_take_its_time():
     with serve(Reference(contract(request=REQUEST), settings=ReferenceOptions(latency=0.1))) as url:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         assert httpx.post(f"{url}/completions", json=BODY).status_code == 200
-        assert time.perf_counter() - begun >= 0.1
+        assert time.perf_counter() - started >= 0.1

@@ -1,7 +1,11 @@
-"""A contract in, a provider that keeps it out: a core without I/O, and a thin server on a real socket.
+"""The reference: a provider that keeps any contract, as a core without I/O and a thin server on a real socket.
 
-It can be altered at the stages of `alterations`, and knows none of the alterations: faults and legal variants are in
-`selftest`. Imports `model` and `contract` only, never the planner or the judge, which are tested against it.
+`core.respond` takes a request and returns the response that the contract asks for: it checks the request
+(`request_validation`), reads its parameters (`generation_parameters`), generates texts with a small deterministic model
+(`language_model`, `sampling`, `generation`), and builds documents (`responses`, `schema_instance`). `ReferenceOptions`
+choose among what a contract leaves open. The stages in `alterations` are where the self-test builds in faults and legal
+variants; the reference knows none of them. It imports `model` and `contract` only, never the planner or the judge,
+which are tested against it.
 """
 
 from __future__ import annotations

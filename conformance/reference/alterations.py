@@ -1,7 +1,8 @@
-"""Where the reference can be bent: the stages of an answer, and what a fault or an oddity does at one of them.
+"""Where the reference can be altered: the stages of a reply, and a change at one of them.
 
-The honest path never asks whether it is being bent: it hands each intermediate value to `Call.bend`, which changes it
-only where an alteration was ordered, and counts each change, so that a fault can be shown to have fired.
+The honest code never asks whether it is altered: it hands each intermediate value to `Call.apply`, which changes it
+only where the reference has an alteration for that stage, and counts the changes, so that a fault can be shown to have
+fired.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from conformance.reference.messages import Request
 
 if TYPE_CHECKING:
     from conformance.reference.core import Reference
-    from conformance.reference.generation_request import GenerationParameters
+    from conformance.reference.generation_parameters import GenerationParameters
 
 
 class Stage(Enum):
-    """The values of an answer in the making, in order; the comment says what an alteration gets and gives."""
+    """The intermediate values of a reply, in order; the comments say what an alteration takes and returns."""
 
-    ARRIVAL = "arrival"  # Request → Request, or a Response at once
-    BODY = "body"  # the parsed body → another
-    WISH = "wish"  # Wish → Wish, after the body was read; `call.wish` is the honest one
+    ARRIVAL = "arrival"  # Request → Request, or a Response that is sent at once
+    BODY = "body"  # the parsed body → a body
+    PARAMETERS = "parameters"  # GenerationParameters → GenerationParameters; `call.params` has the honest ones
     REFUSAL = "refusal"  # Refusal or None → Refusal or None
     TEXTS = "texts"  # list of Text → list of Text
-    USAGE = "usage"  # the usage object → another, or None for none
-    REPLY = "reply"  # the list of documents, as JSON: the one of a plain reply, or the chunks of a stream
-    FRAMES = "frames"  # the events of the stream, as bytes
-    ERROR = "error"  # the body of a refusal, as JSON
-    RESPONSE = "response"  # Response → Response, whatever it is
+    USAGE = "usage"  # the usage object → a usage object, or None to leave it out
+    REPLY = "reply"  # list of documents (one of a plain reply, the chunks of a stream) → list of documents
+    FRAMES = "frames"  # list of events of a stream, as bytes → list of events
+    ERROR = "error"  # the document of a refusal → a document
+    RESPONSE = "response"  # Response → Response, for success and refusal
 
 
 Change: TypeAlias = Callable[[Any, "Call"], Any]
@@ -41,7 +42,7 @@ Change: TypeAlias = Callable[[Any, "Call"], Any]
 
 @dataclass(frozen=True)
 class Alteration:
-    """A change at one stage, under the name that its firing is counted by."""
+    """A change at one stage; how often it fires is counted under its name."""
 
     name: str
     stage: Stage
@@ -50,7 +51,7 @@ class Alteration:
 
 @dataclass
 class Memory:
-    """What a provider remembers between requests: how many there were, which are under way, and what faults keep."""
+    """What a provider keeps between requests: their number, those in progress, and the notes of faults."""
 
     calls: int = 0
     fired: Counter[str] = field(default_factory=Counter)
@@ -60,14 +61,14 @@ class Memory:
 
 @dataclass
 class Call:
-    """One request on its way through the reference, with all that is known of it so far."""
+    """One request on its way through the reference, with everything known about it so far."""
 
     reference: Reference
     request: Request
     number: int
     body: Any = None
     usage: Any = None
-    params: GenerationParameters = field(default=None)  # type: ignore[assignment]  # set before any stage that asks for it
+    params: GenerationParameters = field(default=None)  # type: ignore[assignment]  # set before the stages that use it
 
     @property
     def streamed(self) -> bool:
@@ -77,18 +78,18 @@ class Call:
     def notes(self) -> dict[str, Any]:
         return self.reference.memory.notes
 
-    def bend(self, stage: Stage, value: Any) -> Any:
-        """The value as the alterations of this stage leave it."""
-        for alteration in self.reference.alterations.get(stage, ()):
-            before = _print(value)
+    def apply(self, stage: Stage, value: Any) -> Any:
+        """The value after the alterations of this stage."""
+        for alteration in self.reference.alterations_by_stage[stage]:
+            before = _fingerprint(value)
             value = alteration.change(deepcopy(value) if isinstance(value, (dict, list)) else value, self)
-            if _print(value) != before:
+            if _fingerprint(value) != before:
                 self.reference.memory.fired[alteration.name] += 1
         return value
 
 
-def _print(value: Any) -> Any:
-    """Something that differs whenever the wire would: 1 and 1.0 do, and so does the order of members."""
+def _fingerprint(value: Any) -> Any:
+    """A text that differs whenever the wire does: 1 and 1.0 differ, and so does the order of members."""
     return dumps(value) if isinstance(value, dict) or (isinstance(value, list) and _is_json(value)) else repr(value)
 
 

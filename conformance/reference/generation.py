@@ -1,4 +1,4 @@
-"""The model at work: a prompt and a wish → what was written, token by token, with its log probabilities."""
+"""The model generates: a task → a text, token by token, with log probabilities."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from functools import lru_cache
 from random import Random
 
 from conformance.reference.language_model import LanguageModel
-from conformance.reference.sampling import Pool, Sampling, draw, shape
+from conformance.reference.sampling import Pool, Sampling, adjusted, draw
 from conformance.reference.tokenizer import EOS, Spelling, label, spell
 
-FORCED = 40.0
-TIPPED = 0.03  # of all steps, where rounding decides
-NEAR = 1.0
+SCRIPT_BONUS = 40.0  # added to the logit of the token that a format prescribes, so that it is almost certain
+SWAPPED = 0.03  # share of the steps of a non-deterministic model where rounding may decide
+NEAR_TIE = 1.0  # difference of two logits below which rounding may decide
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One token of a text: what it adds, its log probability, and the likeliest alternatives by name.
 
-    The first token of a prompt has no predecessor, so both are None there.
+    The first token of a prompt follows no other, so both are None there.
     """
 
     token: int
@@ -31,16 +31,16 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """What is to be written: the prompt, the limits, the sampling, and the tokens that a format dictates.
+class GenerationTask:
+    """What to generate: the prompt, the limits, the sampling, and the tokens that a format prescribes.
 
-    `rounding`: dice that now and then tip the balance between two tokens that are nearly as likely.
+    `rounding`: random numbers that now and then exchange the two likeliest tokens where they are nearly tied.
     """
 
     prompt: tuple[int, ...]
     limit: int
     sampling: Sampling
-    roped: bool = False
+    soft_limited: bool = False
     stops: tuple[str, ...] = ()
     keep_stop: bool = False
     suffix: str = ""
@@ -50,127 +50,134 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A text, the steps that make it (joined, they are the text), why it ended, and what came after a stop's match.
+class Generation:
+    """A text, the steps whose texts make it up, and whether it ended by itself or at a stop sequence.
 
-    `spoken` counts the tokens as usage does; `beyond` is what the text would be had the stop been ignored.
+    `token_count`: the completion tokens of usage. `uncut_text`: the text with the stop sequence that cut it and what
+    the same token added after that.
     """
 
     steps: tuple[Step, ...]
     text: str
     stopped: bool
-    spoken: int
-    beyond: str = ""
+    token_count: int
+    uncut_text: str = ""
 
     @property
-    def likelihood(self) -> float:
-        """The mean log probability of a token."""
+    def mean_logprob(self) -> float:
+        """The mean log probability of a token: what best_of compares."""
         return sum(step.logprob or 0.0 for step in self.steps) / max(len(self.steps), 1)
 
 
-def written(model: LanguageModel, order: Order, seed: int | str) -> Written:
-    """What comes of these dice; remembered, for the same is often asked for."""
-    if order.rounding is not None:
-        return write(model, order, Random(seed))  # noqa: S311 - words, not secrets
-    return _written(model, order, tuple(order.sampling.bias), seed)  # among equals the order of biases decides
+def generate(model: LanguageModel, task: GenerationTask, seed: int | str) -> Generation:
+    """The text that these random numbers give; cached, because many requests are sent again."""
+    if task.rounding is not None:
+        return generate_with(model, task, Random(seed))  # noqa: S311 - not cryptographic
+    return _cached(model, task, tuple(task.sampling.bias), seed)  # among equal logits the order of biases decides
 
 
 @lru_cache(maxsize=2048)
-def _written(model: LanguageModel, order: Order, biased: tuple[int, ...], seed: int | str) -> Written:
-    return write(model, order, Random(seed))  # noqa: S311 - words, not secrets
+def _cached(model: LanguageModel, task: GenerationTask, biased: tuple[int, ...], seed: int | str) -> Generation:
+    return generate_with(model, task, Random(seed))  # noqa: S311 - not cryptographic
 
 
-def write(model: LanguageModel, order: Order, rng: Random) -> Written:
-    """Write until the limit, a stop sequence, or the text's natural end."""
-    topic = model.topic(order.prompt, order.suffix)
-    before, last = ([-1, -1, *order.prompt])[-2:]
-    spelling, told, seen = Spelling(), Counter[int](), set(order.prompt)
+def generate_with(model: LanguageModel, task: GenerationTask, rng: Random) -> Generation:
+    """Generate until the limit, a stop sequence, or the text's natural end."""
+    topic = model.topic(task.prompt, task.suffix)
+    before, last = ([-1, -1, *task.prompt])[-2:]
+    spelling, generated, seen = Spelling(), Counter[int](), set(task.prompt)
     steps: list[Step] = []
     text = ""
-    for number in range(order.limit):
-        pool = _pool(model, order, (topic, before, last), number, spelling.pending, told, seen)
-        if order.rounding is not None and order.rounding.random() < TIPPED:
-            pool = tipped(pool)
-        token = _next(pool, order, number, rng)
+    for number in range(task.limit):
+        pool = _pool(model, task, (topic, before, last), number, spelling.pending, generated, seen)
+        if task.rounding is not None and task.rounding.random() < SWAPPED:
+            pool = with_tied_tokens_swapped(pool)
+        token = _next(pool, task, number, rng)
         if token == EOS:
-            return Written(tuple(steps), text, True, len(steps))
-        steps.append(_step(pool, token, spelling.add(token), order.alternatives))
+            return Generation(tuple(steps), text, True, len(steps))
+        steps.append(_step(pool, token, spelling.add(token), task.alternatives))
         text += steps[-1].text
-        cut = _cut(text, len(steps[-1].text), order) if order.stops and steps[-1].text else None
+        cut = _cut(text, len(steps[-1].text), task) if task.stops and steps[-1].text else None
         if cut is not None:
-            left = kept(steps, cut)
-            return Written(left, text[:cut], True, len(left), text)
-        told[token] += 1
+            kept = steps_of_prefix(steps, cut)
+            return Generation(kept, text[:cut], True, len(kept), text)
+        generated[token] += 1
         seen.add(token)
         before, last = last, token
-    return Written(tuple(steps), text, False, len(steps))
+    return Generation(tuple(steps), text, False, len(steps))
 
 
 def _pool(
     model: LanguageModel,
-    order: Order,
-    place: tuple[int, int, int],
+    task: GenerationTask,
+    context: tuple[int, int, int],
     number: int,
     pending: bytes,
-    told: Counter[int],
+    generated: Counter[int],
     seen: set[int],
 ) -> Pool:
-    found = model.successors(*place, pending)
-    end = None if pending else model.end_logit(*place, number, roped=order.roped)
-    logits = dict(found.logits)
+    """The candidates for the next token, with penalties and biases applied."""
+    successors = model.successors(*context, pending)
+    end = None if pending else model.end_logit(*context, number, soft_limited=task.soft_limited)
+    logits = dict(successors.logits)
     if end is not None:
         logits[EOS] = end
-    if order.script is not None:
-        forced = order.script[number] if number < len(order.script) else EOS
-        logits[forced] = logits.get(forced, found.floor) + FORCED
-    pool = shape(logits, found.floor, order.sampling, told, seen)
-    # A model of bytes has no pieces to fall back on.
+    if task.script is not None:
+        forced = _scripted(task.script, number)
+        logits[forced] = logits.get(forced, successors.floor) + SCRIPT_BONUS
+    pool = adjusted(logits, successors.floor, task.sampling, generated, seen)
+    # A model of bytes has no other pieces.
     return replace(pool, tail=0) if model.tokenizer.bytewise else pool
 
 
-def _next(pool: Pool, order: Order, number: int, rng: Random) -> int:
-    if order.script is not None:
-        return order.script[number] if number < len(order.script) else EOS
-    return draw(pool, order.sampling, rng)
+def _next(pool: Pool, task: GenerationTask, number: int, rng: Random) -> int:
+    return draw(pool, task.sampling, rng) if task.script is None else _scripted(task.script, number)
 
 
-def tipped(pool: Pool) -> Pool:
-    """The pool with its two likeliest tokens exchanged, where they are near each other."""
+def _scripted(script: tuple[int, ...], number: int) -> int:
+    return script[number] if number < len(script) else EOS
+
+
+def with_tied_tokens_swapped(pool: Pool) -> Pool:
+    """The pool with its two likeliest tokens exchanged, where they are nearly tied."""
     (first, high), (second, low) = pool.best(2)
-    return replace(pool, logits={**pool.logits, first: low, second: high}) if high - low < NEAR else pool
+    return replace(pool, logits={**pool.logits, first: low, second: high}) if high - low < NEAR_TIE else pool
 
 
 def _step(pool: Pool, token: int, text: str, alternatives: int | None) -> Step:
-    mass = pool.mass()
-    logprob = min(pool.logits.get(token, pool.floor) - mass, 0.0)
+    log_sum = pool.log_sum()
+    logprob = min(pool.logits.get(token, pool.floor) - log_sum, 0.0)
     if alternatives is None:
         return Step(token, text, logprob)
-    # The name of the sampled token is what it adds to the text, so that a client finds it among the alternatives.
+    # The sampled token is listed under the text that it adds, so that a client finds it among the alternatives.
     best = pool.best(alternatives)
-    names = {(text if one == token else label(one)): min(logit - mass, 0.0) for one, logit in best}
-    names.setdefault(text, logprob)
-    return Step(token, text, logprob, tuple(names.items()))
+    top = {(text if other == token else label(other)): min(logit - log_sum, 0.0) for other, logit in best}
+    top.setdefault(text, logprob)
+    return Step(token, text, logprob, tuple(top.items()))
 
 
-def _cut(text: str, added: int, order: Order) -> int | None:
-    """Where the earliest stop sequence that this token completes cuts the text; None where there is none."""
-    found = []
-    for stop in order.stops:
+def _cut(text: str, added: int, task: GenerationTask) -> int | None:
+    """The length at which the earliest stop sequence that this token completes cuts the text; None without one."""
+    matches = []
+    for stop in task.stops:
         at = text.find(stop, max(0, len(text) - added - len(stop) + 1))
         if at >= 0:
-            found.append((at, at + len(stop)))
-    return (min(found)[1] if order.keep_stop else min(found)[0]) if found else None
+            matches.append((at, at + len(stop)))
+    if not matches:
+        return None
+    start, end = min(matches)
+    return end if task.keep_stop else start
 
 
-def kept(steps: Sequence[Step], length: int) -> tuple[Step, ...]:
-    """The steps that make the first `length` characters, the last one cut where the text is."""
-    found: list[Step] = []
+def steps_of_prefix(steps: Sequence[Step], length: int) -> tuple[Step, ...]:
+    """The steps of the first `length` characters, with the text of the last one cut."""
+    prefix: list[Step] = []
     for step in steps:
         if length <= 0:
             break
-        found.append(step if len(step.text) <= length else _clipped(step, step.text[:length]))
+        prefix.append(step if len(step.text) <= length else _clipped(step, step.text[:length]))
         length -= len(step.text)
-    return tuple(found)
+    return tuple(prefix)
 
 
 def _clipped(step: Step, text: str) -> Step:
@@ -180,14 +187,14 @@ def _clipped(step: Step, text: str) -> Step:
 
 @lru_cache(maxsize=256)
 def score(model: LanguageModel, prompt: tuple[int, ...], alternatives: int | None) -> tuple[Step, ...]:
-    """The prompt as steps, each judged by what stands before it: what `echo` shows beside `logprobs`."""
+    """The prompt as steps, each with its log probability after those before it: what `echo` shows with `logprobs`."""
     steps: list[Step] = []
     for number, (token, text) in enumerate(zip(prompt, spell(prompt), strict=True)):
         if number == 0 or alternatives is None:
             steps.append(Step(token, text, None, None))
             continue
         before = prompt[number - 2] if number > 1 else -1
-        found = model.successors(0, before, prompt[number - 1])
-        pool = shape(found.logits, found.floor, Sampling(), {}, set())
+        successors = model.successors(0, before, prompt[number - 1])
+        pool = adjusted(successors.logits, successors.floor, Sampling(), {}, set())
         steps.append(_step(pool, token, text, alternatives))
     return tuple(steps)

@@ -1,8 +1,8 @@
-"""A small deterministic language: which token follows which, and how likely, from nothing but arithmetic.
+"""A small deterministic language model: arithmetic decides which token may follow, and how likely it is.
 
-Each prompt has a topic, a few dozen pieces, and four of them that it keeps coming back to; within it, the last two
-tokens decide. One successor is clearly the best, so that greedy decoding means something, and the rest leave room for
-sampling, and for penalties to show.
+Each prompt gives a topic, which is a vocabulary of a few dozen pieces, four of which are always candidates; within it
+the last two tokens decide. One successor is clearly the likeliest, so that greedy decoding shows, and the others are
+likely enough for sampling and penalties to show.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final
 
 from conformance.reference.tokenizer import FIRST_BYTE, SPELLED, Tokenizer, byte_token
 
-TOPIC: Final = 36
-FLOOR: Final = -7.0
-HOPELESS: Final = -60.0  # in the middle of a character, nothing but its next byte makes sense
+VOCABULARY: Final = 36  # pieces of a topic
+FLOOR: Final = -7.0  # the logit of pieces outside the candidates
+IMPOSSIBLE: Final = -60.0  # the logit of everything but the next byte of a character that has begun
 _MASK: Final = (1 << 64) - 1
 _PUNCTUATION: Final = tuple(byte_token(byte) for byte in b",.;\n")
 _LETTERS: Final = tuple(byte_token(byte) for byte in b"abcdefghijklmnopqrstuvwxyz     ,.")
@@ -27,7 +27,7 @@ _GAPS: Final = (0.0, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.4, 2.6, 2.8)
 
 
 class Endings(StrEnum):
-    """How often a text comes to its natural end."""
+    """How often a text ends by itself."""
 
     NEVER = "never"
     SOMETIMES = "sometimes"
@@ -37,7 +37,7 @@ class Endings(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Successors:
-    """What may follow: tokens with their logits, the best first, and the logit of every other piece."""
+    """What may follow: tokens with their logits, and the logit of every other piece."""
 
     logits: Mapping[int, float]
     floor: float = FLOOR
@@ -45,38 +45,37 @@ class Successors:
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """The model: a tokenizer, how often a text ends by itself, how many tokens it can hold, and the length of its rope.
+    """The model: its tokenizer, how often a text ends by itself, and the size of its context in tokens.
 
-    `rope` is where a text that nobody limited begins to look for its end.
+    `soft_limit`: the number of tokens after which a text without max_tokens is ever more likely to end. `certainty` is
+    added to the logit of the likeliest successor.
     """
 
     tokenizer: Tokenizer = field(default_factory=Tokenizer)
     endings: Endings = Endings.SOMETIMES
     context: int = 4096
-    rope: int = 24
-    certainty: float = 0.0  # by so much the likeliest successor is likelier than it would be
+    soft_limit: int = 24
+    certainty: float = 0.0
 
     def topic(self, prompt: Sequence[int], suffix: str = "") -> int:
-        """One number for all that comes before the text (and after it, where a suffix is asked for)."""
-        told = ",".join(map(str, prompt)) + "\0" + suffix
-        return int.from_bytes(blake2b(told.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+        """One number for everything before the text, and for the suffix after it."""
+        context = ",".join(map(str, prompt)) + "\0" + suffix
+        return int.from_bytes(blake2b(context.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
     def successors(self, topic: int, before: int, last: int, pending: bytes = b"") -> Successors:
-        """What may follow two tokens under a topic; the rest of a character that has begun, where one has."""
-        if pending:
-            found = _completions(pending)
-            if found is not None:
-                return _surer(found, self.certainty) if self.certainty else found
-        found = _successors(topic, before, last, self.tokenizer.bytewise)
-        return _surer(found, self.certainty) if self.certainty else found
+        """What may follow two tokens under a topic, or the rest of a character that has begun."""
+        successors = _completions(pending) if pending else None
+        if successors is None:
+            successors = _successors(topic, before, last, self.tokenizer.bytewise)
+        return _sharpened(successors, self.certainty) if self.certainty else successors
 
-    def end_logit(self, topic: int, before: int, last: int, step: int, *, roped: bool) -> float | None:
-        """The logit of ending the text at this step; None where it cannot end here."""
+    def end_logit(self, topic: int, before: int, last: int, step: int, *, soft_limited: bool) -> float | None:
+        """The logit of ending the text at this step; None where it cannot end."""
         if self.endings is Endings.NEVER:
             return None
         if self.endings is Endings.AT_ONCE:
             return 40.0
-        slack = max(0, step - self.rope) * 0.6 if roped else 0.0
+        slack = max(0, step - self.soft_limit) * 0.6 if soft_limited else 0.0
         if self.endings is Endings.OFTEN:
             return 9.0 if _mix(topic, before, last + 7) % 3 == 0 else 2.0 + slack
         if step < 12:
@@ -84,9 +83,9 @@ class LanguageModel:
         return 9.0 if _mix(topic, before, last + 7) % 48 == 0 else -1.0 + slack
 
 
-def _surer(found: Successors, certainty: float) -> Successors:
-    best = max(found.logits, key=lambda token: found.logits[token])
-    return replace(found, logits={**found.logits, best: found.logits[best] + certainty})
+def _sharpened(successors: Successors, certainty: float) -> Successors:
+    best = max(successors.logits, key=lambda token: successors.logits[token])
+    return replace(successors, logits={**successors.logits, best: successors.logits[best] + certainty})
 
 
 def _mix(topic: int, before: int, last: int) -> int:
@@ -100,11 +99,11 @@ def _mix(topic: int, before: int, last: int) -> int:
 def _vocabulary(topic: int, bytewise: bool) -> tuple[int, ...]:
     if bytewise:
         return _LETTERS
-    state, found = topic, list(_PUNCTUATION[:2])
-    while len(found) < TOPIC:
+    state, pieces = topic, list(_PUNCTUATION[:2])
+    while len(pieces) < VOCABULARY:
         state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
-        found.append((state >> 33) % FIRST_BYTE)
-    return tuple(found)
+        pieces.append((state >> 33) % FIRST_BYTE)
+    return tuple(pieces)
 
 
 @lru_cache(maxsize=8192)
@@ -128,10 +127,10 @@ def _successors(topic: int, before: int, last: int, bytewise: bool) -> Successor
 
 @lru_cache(maxsize=256)
 def _completions(pending: bytes) -> Successors | None:
-    found: dict[int, float] = {}
+    logits: dict[int, float] = {}
     for spelled in SPELLED:
         for start in range(len(spelled)):
             rest = spelled[start + len(pending) :]
             if rest and spelled[start : start + len(pending)] == pending and spelled[start] >= 0xC0:
-                found.setdefault(byte_token(rest[0]), 8.0 - 1.5 * len(found))
-    return Successors(found, HOPELESS) if found else None
+                logits.setdefault(byte_token(rest[0]), 8.0 - 1.5 * len(logits))
+    return Successors(logits, IMPOSSIBLE) if logits else None

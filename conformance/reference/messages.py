@@ -1,4 +1,4 @@
-"""What goes in and out of the reference: a request, a response that is not yet on any wire, a refusal."""
+"""What goes into and comes out of the reference: a request, a response before it is sent, a refusal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.model import Ending
 
 @dataclass(frozen=True)
 class Request:
-    """A request as a server sees it, its body whole. Header names are in lower case."""
+    """A complete request as a server receives it."""
 
     method: str
     path: str
@@ -21,12 +21,13 @@ class Request:
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
+        """The headers by their names in lower case."""
         return {name.lower(): value for name, value in self.headers}
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Bytes that go out together, `delay` seconds after those before them."""
+    """Bytes that are sent together, `delay` seconds after those before them."""
 
     data: bytes
     delay: float = 0.0
@@ -36,8 +37,8 @@ class Portion:
 class Response:
     """A response in portions. `status` None: the connection closes before any head.
 
-    `ending` COMPLETE closes the content properly, TRUNCATED drops the connection in the middle of it, TIMED_OUT leaves
-    the client waiting.
+    `ending` COMPLETE ends the content properly, TRUNCATED drops the connection in the middle of it, TIMED_OUT sends
+    nothing more and keeps the connection open.
     """
 
     status: int | None
@@ -52,7 +53,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a request: the parameter, in words, and a slug for machines."""
+    """One thing that is wrong with a request: a message for people, the parameter, and a code for programs."""
 
     message: str
     param: str | None = None
@@ -61,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is turned down: the status, what is wrong, and headers that go with it."""
+    """Why a request is refused: the status, its problems, and further headers."""
 
     status: int
     problems: tuple[Problem, ...]

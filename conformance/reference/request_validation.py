@@ -1,4 +1,4 @@
-"""The way in: route, method, key, media type, JSON, and then the contract. What does not pass is told why."""
+"""What is refused and why: route, method, key, media type and JSON first, then the body under the contract."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from conformance.model import Combination, Contract, Limit, Validity
 from conformance.model.json_text import MISSING, dumps, loads
 from conformance.reference.messages import Problem, Refusal, Request
 
-MOST_REMEMBERED: Final = 4096
-LONGEST_REMEMBERED: Final = 4096
-_REMEMBERED: Final[dict[tuple[int, str], tuple[Contract, Validity]]] = {}
+MOST_CACHED: Final = 4096  # bodies
+LONGEST_CACHED: Final = 4096  # characters
+_CACHE: Final[dict[tuple[int, str], tuple[Contract, Validity]]] = {}
 
 
-def entrance(contract: Contract, key: str | None, request: Request) -> Refusal | None:
-    """Refuse what never reaches the operation: an unknown path, another method, no key."""
+def check_transport(contract: Contract, key: str | None, request: Request) -> Refusal | None:
+    """The refusal of a request with another path or method, or without a valid key."""
     if request.path != contract.path:
         return Refusal(404, (Problem(f"there is nothing at {request.path}", kind="not_found"),))
     if request.method != contract.method:
@@ -24,15 +24,14 @@ def entrance(contract: Contract, key: str | None, request: Request) -> Refusal |
         return Refusal(405, (problem,), (("allow", contract.method),))
     scheme, _, given = request.fields.get("authorization", "").partition(" ")
     if key is not None and (scheme.lower() != "bearer" or given.strip() != key):
-        told = "is not one of ours" if given else "is missing; send it as `Authorization: Bearer …`"
-        return Refusal(
-            401, (Problem(f"the API key {told}", kind="invalid_api_key"),), (("www-authenticate", "Bearer"),)
-        )
+        reason = "is not one of ours" if given else "is missing; send it as `Authorization: Bearer …`"
+        problem = Problem(f"the API key {reason}", kind="invalid_api_key")
+        return Refusal(401, (problem,), (("www-authenticate", "Bearer"),))
     return None
 
 
 def parse(request: Request) -> tuple[Any, Refusal | None]:
-    """The body as JSON, or why it is none."""
+    """The body as JSON, or MISSING and the refusal of what is not JSON."""
     media_type = request.fields.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         problem = Problem(
@@ -45,8 +44,8 @@ def parse(request: Request) -> tuple[Any, Refusal | None]:
         return MISSING, Refusal(400, (Problem(f"the body is not JSON: {error}", kind="json_invalid"),))
 
 
-def keeps(contract: Contract, body: Any, *, lenient: bool) -> Refusal | None:
-    """Refuse what the contract calls INVALID, and what it leaves open too unless lenient."""
+def check_body(contract: Contract, body: Any, *, lenient: bool) -> Refusal | None:
+    """The refusal of a body that is INVALID under the contract, or UNSPECIFIED unless `lenient`."""
     found = _validity(contract, body)
     if found is Validity.VALID or (found is Validity.UNSPECIFIED and lenient):
         return None
@@ -55,23 +54,23 @@ def keeps(contract: Contract, body: Any, *, lenient: bool) -> Refusal | None:
 
 
 def _validity(contract: Contract, body: Any) -> Validity:
-    """The same as `validity`, remembered: most requests come again."""
+    """The validity of a body, cached, because many requests are sent again."""
     try:
         text = dumps(body)
-    except (TypeError, ValueError, RecursionError):  # a fault may make of it what is no JSON
+    except (TypeError, ValueError, RecursionError):  # a fault may replace the body by something that is not JSON
         text = ""
-    if not 0 < len(text) <= LONGEST_REMEMBERED:
+    if not 0 < len(text) <= LONGEST_CACHED:
         return validity(contract, body)
-    found = _REMEMBERED.get((id(contract), text))
-    if found is None or found[0] is not contract:
-        if len(_REMEMBERED) >= MOST_REMEMBERED:
-            _REMEMBERED.clear()
-        found = _REMEMBERED[id(contract), text] = contract, validity(contract, body)
-    return found[1]
+    cached = _CACHE.get((id(contract), text))
+    if cached is None or cached[0] is not contract:
+        if len(_CACHE) >= MOST_CACHED:
+            _CACHE.clear()
+        cached = _CACHE[id(contract), text] = contract, validity(contract, body)
+    return cached[1]
 
 
 def invalid_status(contract: Contract) -> int:
-    """The documented status for what does not validate: 422 where only that is documented, else 400."""
+    """The status for an invalid request: 422 where only that is documented, else 400."""
     return 422 if "422" in contract.errors and "400" not in contract.errors else 400
 
 
@@ -84,43 +83,45 @@ def _problems(contract: Contract, body: Any) -> Iterator[Problem]:
             if parameter.required:
                 yield Problem(f"{name} is required", name, "missing")
             continue
-        if (complaint := _complaint(contract, name, body[name])) is not None:
-            yield complaint
+        if (problem := _value_problem(contract, name, body[name])) is not None:
+            yield problem
     for combination in contract.combinations:
         if combination.validity is Validity.INVALID and combines(contract, combination, body):
-            yield _excluded(combination, body)
+            yield _combination_problem(combination, body)
     for name in () if contract.unknown_fields is not Validity.INVALID else body.keys() - contract.parameters.keys():
         yield Problem(f"{name} is not a parameter", name, "extra_forbidden")
 
 
-def _excluded(combination: Combination, body: Mapping[str, Any]) -> Problem:
-    """What the combination speaks of, the members that were sent for it first."""
-    compared = [one for one in combination.compare or () if isinstance(one, str) and one in body]
+def _combination_problem(combination: Combination, body: Mapping[str, Any]) -> Problem:
+    """Names the members of the combination, those that must be absent first."""
+    compared = [item for item in combination.compare or () if isinstance(item, str) and item in body]
     names = tuple(dict.fromkeys([*combination.given, *combination.shape, *compared, *combination.where]))
-    told = " and ".join(f"{name} ({_brief(repr(body.get(name)))})" for name in names)
-    which = "does not go with the rest" if len(names) == 1 else "do not go together"
-    return Problem(f"{told} {which}", names[0] if names else None, "invalid_combination")
+    members = " and ".join(f"{name} ({_brief(repr(body.get(name)))})" for name in names)
+    conflict = "does not go with the rest" if len(names) == 1 else "do not go together"
+    return Problem(f"{members} {conflict}", names[0] if names else None, "invalid_combination")
 
 
-def _complaint(contract: Contract, name: str, value: Any) -> Problem | None:
+def _value_problem(contract: Contract, name: str, value: Any) -> Problem | None:
     schema = any_of(without(contract.parameters[name].schema, BOUNDS | COUNTS))
     for at, message in complaints(schema, value):
         return Problem(f"{name}{at if at != '/' else ''}: {_brief(message)}", name, "invalid_type")
     for limit in contract.limits:
         if limit.parameter.rstrip("[]").removesuffix(".*") == name:
-            for number in _numbers(limit, value):
+            for number in _limited_numbers(limit, value):
                 if limit.place(number) is Validity.INVALID:
-                    told = f"{limit.parameter} must be between {limit.low} and {limit.high}, not {_brief(repr(number))}"
-                    return Problem(told, name, "out_of_range")
+                    bounds = f"between {limit.low} and {limit.high}"
+                    message = f"{limit.parameter} must be {bounds}, not {_brief(repr(number))}"
+                    return Problem(message, name, "out_of_range")
     return None
 
 
-def _numbers(limit: Limit, value: Any) -> Iterator[float]:
+def _limited_numbers(limit: Limit, value: Any) -> Iterator[float]:
+    """The numbers that a limit bounds: the length of a list, the values of a map, or the value itself."""
     if limit.parameter.endswith("[]"):
         yield from [len(value)] if isinstance(value, list) else []
         return
     values = value.values() if limit.parameter.endswith(".*") and isinstance(value, Mapping) else [value]
-    yield from (one for one in values if isinstance(one, (int, float)) and not isinstance(one, bool))
+    yield from (number for number in values if isinstance(number, (int, float)) and not isinstance(number, bool))
 
 
 def _brief(text: str) -> str:

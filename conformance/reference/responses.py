@@ -1,4 +1,4 @@
-"""Texts → the documents of a reply: choices with their log probabilities, usage, the plain body, the chunks."""
+"""Texts → the documents of a reply: choices with log probabilities, usage, the plain document, the chunks."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typing import Any
 from conformance.contract.validity import allows_null, branches
 from conformance.model import Contract
 from conformance.model.parameter_traits import Role
-from conformance.reference.generation import Step, Written
-from conformance.reference.generation_request import GenerationParameters, Prompt
+from conformance.reference.generation import Generation, Step
+from conformance.reference.generation_parameters import GenerationParameters, Prompt
 from conformance.reference.options import ReferenceOptions
-from conformance.reference.schema_instance import fill
+from conformance.reference.schema_instance import instance_of
 from conformance.reference.tokenizer import label
 
-KNOWN = frozenset({"id", "object", "created", "model", "choices", "usage"})
-OPTIONAL = frozenset({"system_fingerprint"})
+COMMON = frozenset({"id", "object", "created", "model", "choices", "usage"})
+OPTIONAL = frozenset({"system_fingerprint"})  # sent wherever it is documented, although not required
 LISTS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What became of one choice. `echoed` are the steps of its prompt, where they are to be shown."""
+    """One choice. `echoed`: the steps of its prompt, empty where it is not echoed."""
 
     index: int
     prompt: Prompt
     echoed: tuple[Step, ...]
-    written: Written
+    generation: Generation
     finish: str
 
     @property
     def start(self) -> int:
-        """Where the first step stands, counted in characters from the beginning of the prompt."""
+        """The offset of the first step, in characters from the beginning of the prompt."""
         return 0 if self.echoed else len(self.prompt.text)
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What the contract's response asks for beyond the common members, worked out once."""
+class ResponseShape:
+    """What the contract's response schema demands beyond the common members."""
 
     object: str
     extras: Mapping[str, Any]
@@ -52,35 +52,35 @@ class Shape:
     automatic_tiers: tuple[str, ...]
     reported: str  # the member that reports what was used; empty where there is none
 
-    def tier(self, wanted: Any) -> Any:
-        """The tier that serves a request: the one it asks for, or the one that is chosen where it leaves that open."""
-        if wanted in self.tiers and not (wanted == "auto" and self.automatic_tiers):
-            return wanted
+    def tier(self, requested: Any) -> Any:
+        """The tier that serves a request: the one that it names, or the default where it leaves that open."""
+        if requested in self.tiers and not (requested == "auto" and self.automatic_tiers):
+            return requested
         return next(iter(self.automatic_tiers), self.extras.get(self.reported))
 
 
-def shape(contract: Contract) -> Shape:
-    """Read the response schema."""
-    whole = contract.response.get("properties", {})
+def response_shape(contract: Contract) -> ResponseShape:
+    """What a contract's response schema demands."""
+    documents = contract.response.get("properties", {})
     reported = contract.by_role(Role.REPORTED)
-    choice = _narrow(_narrow(whole.get("choices", {})).get("items", {}))
-    members, usage = choice.get("properties", {}), _narrow(whole.get("usage", {}))
-    required = set(contract.response.get("required", ())) | (OPTIONAL & whole.keys())
-    return Shape(
-        object=str(fill({"default": "text_completion", **whole.get("object", {})}, "text_completion")),
-        extras={name: fill(whole.get(name, {}), name) for name in sorted(required - KNOWN)},
+    choice = _narrow(_narrow(documents.get("choices", {})).get("items", {}))
+    members, usage = choice.get("properties", {}), _narrow(documents.get("usage", {}))
+    required = set(contract.response.get("required", ())) | (OPTIONAL & documents.keys())
+    return ResponseShape(
+        object=str(instance_of({"default": "text_completion", **documents.get("object", {})}, "text_completion")),
+        extras={name: instance_of(documents.get(name, {}), name) for name in sorted(required - COMMON)},
         choice_extras={
-            name: fill(members.get(name, {}), name)
+            name: instance_of(members.get(name, {}), name)
             for name in choice.get("required", ())
             if name not in {"text", "index", "logprobs", "finish_reason"}
         },
         usage_extras={
-            name: _zeros(one) for name, one in usage.get("properties", {}).items() if name.endswith("_details")
+            name: _zeros(schema) for name, schema in usage.get("properties", {}).items() if name.endswith("_details")
         },
         logprobs_are_known="logprobs" in members or "logprobs" in contract.parameters,
         logprobs_may_be_null="logprobs" not in members or allows_null(members["logprobs"]),
         logprobs_are_required="logprobs" in choice.get("required", ()),
-        tiers=tuple(_narrow(whole.get(reported, {})).get("enum", ())),
+        tiers=tuple(_narrow(documents.get(reported, {})).get("enum", ())),
         automatic_tiers=contract.semantics.automatic_tiers,
         reported=reported,
     )
@@ -95,17 +95,18 @@ def _zeros(schema: Mapping[str, Any]) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Frame:
+class Reply:
     """What all documents of one reply have in common."""
 
     identity: str
     created: int
     model: str
-    shape: Shape
+    shape: ResponseShape
     settings: ReferenceOptions
     params: GenerationParameters
 
-    def document(self, choices: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    def document(self, choices: list[dict[str, Any]], **members: Any) -> dict[str, Any]:
+        """A document with these choices and further members."""
         tier = {self.shape.reported: self.shape.tier(self.params.tier)}
         return {
             "id": self.identity,
@@ -115,11 +116,11 @@ class Frame:
             "choices": choices,
             **self.shape.extras,
             **(tier if self.shape.reported in self.shape.extras else {}),
-            **more,
+            **members,
         }
 
     def choice(self, text: Text, shown: str, steps: Sequence[Step], offset: int, finish: str | None) -> dict[str, Any]:
-        """One choice, or the part of it that a chunk carries; `offset` is where its first step stands."""
+        """One choice, or the part of it that a chunk carries; `offset` is that of its first step."""
         choice = {
             "text": shown,
             "index": text.index,
@@ -138,7 +139,7 @@ class Frame:
         return choice
 
     def logprobs(self, steps: Sequence[Step], offset: int) -> dict[str, Any]:
-        """The four parallel lists."""
+        """The four parallel lists of log probabilities."""
         offsets = []
         for step in steps:
             offsets.append(offset)
@@ -146,13 +147,13 @@ class Frame:
         names = [self._name(step) for step in steps]
         return {
             "tokens": names,
-            "token_logprobs": [self._first if step.logprob is None else step.logprob for step in steps],
+            "token_logprobs": [self._first_logprob if step.logprob is None else step.logprob for step in steps],
             "top_logprobs": [self._top(step, name) for step, name in zip(steps, names, strict=True)],
             "text_offset": offsets,
         }
 
     @property
-    def _first(self) -> float | None:
+    def _first_logprob(self) -> float | None:
         return self.settings.first_logprob
 
     def _name(self, step: Step) -> str:
@@ -160,90 +161,100 @@ class Frame:
 
     def _top(self, step: Step, name: str) -> dict[str, float] | None:
         if step.top is None:
-            return None if self._first is None else {name: self._first}
-        found = {name if one == step.text else one: value for one, value in step.top}
-        if self.settings.one_more_alternative and len(found) > (self.params.logprobs or 0) + 1:
-            found.pop(next(one for one in reversed(found) if one != name))
-        return found
+            return None if self._first_logprob is None else {name: self._first_logprob}
+        top = {name if other == step.text else other: value for other, value in step.top}
+        if self.settings.extra_alternative and len(top) > (self.params.logprobs or 0) + 1:
+            top.pop(next(other for other in reversed(top) if other != name))
+        return top
 
 
 def usage(
-    shape: Shape,
-    texts_of: Sequence[Written],
+    shape: ResponseShape,
+    generations: Sequence[Generation],
     prompts: Sequence[Prompt],
     params: GenerationParameters,
     settings: ReferenceOptions,
     *,
     bos: bool,
 ) -> dict[str, Any]:
-    """What the reply cost: each prompt once, and every candidate that was written for it."""
-    asked = sum(max(len(prompt.tokens), 1) + (bos and prompt.given_as_tokens) for prompt in prompts)
-    most = params.max_tokens or 0
-    spoken = sum(
-        min(one.spoken + 1, max(most, one.spoken)) if one.stopped and settings.counts_the_end else one.spoken
-        for one in texts_of
-    )
+    """The tokens of the reply: each prompt once, and every candidate that was generated for it."""
+    prompt_tokens = sum(max(len(prompt.tokens), 1) + (bos and prompt.given_as_tokens) for prompt in prompts)
+    completion_tokens = sum(_token_count(generation, params, settings) for generation in generations)
     return {
-        "prompt_tokens": asked,
-        "completion_tokens": spoken,
-        "total_tokens": asked + spoken,
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
         **shape.usage_extras,
     }
 
 
-def plain(frame: Frame, texts: Sequence[Text], usage: Mapping[str, Any] | None) -> dict[str, Any]:
+def _token_count(generation: Generation, params: GenerationParameters, settings: ReferenceOptions) -> int:
+    """The tokens of a generation, with the one that ended it where that counts, but never more than max_tokens."""
+    count = generation.token_count
+    if generation.stopped and settings.counts_end_token:
+        return min(count + 1, max(params.max_tokens or 0, count))
+    return count
+
+
+def plain(reply: Reply, texts: Sequence[Text], usage: Mapping[str, Any] | None) -> dict[str, Any]:
     """The reply as one document."""
     choices = [
-        frame.choice(text, _shown(frame, text), (*text.echoed, *text.written.steps), _start(frame, text), text.finish)
+        reply.choice(
+            text,
+            _shown_text(reply, text),
+            (*text.echoed, *text.generation.steps),
+            _first_offset(reply, text),
+            text.finish,
+        )
         for text in texts
     ]
-    return frame.document(choices, **({} if usage is None else {"usage": usage}))
+    return reply.document(choices, **({} if usage is None else {"usage": usage}))
 
 
-def _shown(frame: Frame, text: Text) -> str:
-    return (text.prompt.text if frame.params.echo else "") + text.written.text
+def _shown_text(reply: Reply, text: Text) -> str:
+    return (text.prompt.text if reply.params.echo else "") + text.generation.text
 
 
-def _start(frame: Frame, text: Text) -> int:
-    return 0 if frame.settings.offsets_from_zero else text.start
+def _first_offset(reply: Reply, text: Text) -> int:
+    return 0 if reply.settings.offsets_from_zero else text.start
 
 
-def chunks(frame: Frame, texts: Sequence[Text]) -> list[dict[str, Any]]:
-    """The reply as chunks without usage, the choices side by side unless one shall follow the other."""
-    parts = [list(_parts(frame, text)) for text in texts]
-    last = [part.pop() for part in parts] if frame.settings.finish_together else []
-    if frame.settings.one_after_another:
-        found = [part for one in parts for part in one]
+def chunks(reply: Reply, texts: Sequence[Text]) -> list[dict[str, Any]]:
+    """The reply as chunks without usage, the choices interleaved or one after the other."""
+    parts = [list(_parts(reply, text)) for text in texts]
+    last = [part.pop() for part in parts] if reply.settings.finish_together else []
+    if reply.settings.choices_in_sequence:
+        ordered = [part for of_choice in parts for part in of_choice]
     else:
-        found = [part for turn in zip_longest(*parts) for part in turn if part is not None]
-    return [*(frame.document([part]) for part in found), *([frame.document(last)] if last else [])]
+        ordered = [part for turn in zip_longest(*parts) for part in turn if part is not None]
+    return [*(reply.document([part]) for part in ordered), *([reply.document(last)] if last else [])]
 
 
-def _parts(frame: Frame, text: Text) -> Iterator[dict[str, Any]]:
-    """The parts of one choice in order. A character's tokens stay together: no part holds half a character."""
-    settings, place = frame.settings, _start(frame, text)
-    alone = settings.finish_alone or settings.finish_together or text.written.stopped
+def _parts(reply: Reply, text: Text) -> Iterator[dict[str, Any]]:
+    """The parts of one choice in order. The tokens of a character stay together, so that no part ends within one."""
+    settings, offset = reply.settings, _first_offset(reply, text)
+    alone = settings.finish_alone or settings.finish_together or text.generation.stopped
     if settings.opening_chunk:
-        yield frame.choice(text, "", (), place, None)
-    batches = [text.echoed or ()] if frame.params.echo else []
-    batches += _batches(text.written.steps, settings.tokens_per_chunk)
+        yield reply.choice(text, "", (), offset, None)
+    batches = [text.echoed or ()] if reply.params.echo else []
+    batches += _batches(text.generation.steps, settings.tokens_per_chunk)
     for number, batch in enumerate(batches):
-        shown = text.prompt.text if frame.params.echo and number == 0 else "".join([step.text for step in batch])
+        shown = text.prompt.text if reply.params.echo and number == 0 else "".join([step.text for step in batch])
         final = number == len(batches) - 1 and not alone
-        yield frame.choice(text, shown, batch, place, text.finish if final else None)
-        place += len(shown)
+        yield reply.choice(text, shown, batch, offset, text.finish if final else None)
+        offset += len(shown)
     if alone or not batches:
-        yield frame.choice(text, "", (), place, text.finish)
+        yield reply.choice(text, "", (), offset, text.finish)
     if settings.finish_twice and not settings.finish_together:
-        yield frame.choice(text, "", (), place, text.finish)
+        yield reply.choice(text, "", (), offset, text.finish)
 
 
 def _batches(steps: Sequence[Step], size: int) -> list[tuple[Step, ...]]:
-    found: list[tuple[Step, ...]] = []
+    batches: list[tuple[Step, ...]] = []
     batch: list[Step] = []
     for step in steps:
         batch.append(step)
         if len(batch) >= size and step.text:
-            found.append(tuple(batch))
+            batches.append(tuple(batch))
             batch = []
-    return [*found, tuple(batch)] if batch else found
+    return [*batches, tuple(batch)] if batch else batches

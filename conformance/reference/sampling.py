@@ -1,4 +1,4 @@
-"""From logits to a token: bias and penalties first, then temperature, top_k, min_p and top_p, then the draw."""
+"""From logits to a token: penalties and bias first, then temperature, top_k, min_p and top_p, then the draw."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Logits: TypeAlias = dict[int, float]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn, in the words of the request; the defaults change nothing."""
+    """How tokens are sampled, as the request says; the defaults change nothing."""
 
     temperature: float = 1.0
     top_p: float = 1.0
@@ -29,45 +29,45 @@ class Sampling:
     ignore_end: bool = False
 
     @property
-    def shapes(self) -> bool:
-        """Whether logits change before the draw."""
+    def changes_logits(self) -> bool:
+        """Whether penalties or biases change the logits."""
         return bool(self.bias or self.presence or self.frequency or self.repetition != 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """All tokens that may come next: explicit logits, and `tail` more pieces that share the floor."""
+    """All tokens that may come next: those with logits of their own, and `tail` more pieces with the floor as logit."""
 
     logits: Logits
     floor: float
     tail: int
 
-    def mass(self) -> float:
-        """The logarithm of the sum of all weights at temperature 1."""
+    def log_sum(self) -> float:
+        """The logarithm of the sum of all exponentiated logits: logit minus this is the log probability."""
         top = max(self.logits.values(), default=self.floor)
-        return top + log(sum([exp(one - top) for one in self.logits.values()]) + self.tail * exp(self.floor - top))
+        return top + log(sum([exp(logit - top) for logit in self.logits.values()]) + self.tail * exp(self.floor - top))
 
     def best(self, count: int) -> list[tuple[int, float]]:
         """The `count` likeliest tokens with their logits, best first."""
-        found = nlargest(count, self.logits.items(), key=lambda item: item[1])
-        if len(found) < count or (found and found[-1][1] < self.floor):
-            spare = [(piece, self.floor) for piece in PIECES if piece not in self.logits][: min(self.tail, count)]
-            found = nlargest(count, [*found, *spare], key=lambda item: item[1])
-        return found
+        best = nlargest(count, self.logits.items(), key=lambda item: item[1])
+        if len(best) < count or (best and best[-1][1] < self.floor):
+            others = [(piece, self.floor) for piece in PIECES if piece not in self.logits][: min(self.tail, count)]
+            best = nlargest(count, [*best, *others], key=lambda item: item[1])
+        return best
 
 
-def shape(
-    logits: Mapping[int, float], floor: float, sampling: Sampling, told: Mapping[int, int], seen: set[int]
+def adjusted(
+    logits: Mapping[int, float], floor: float, sampling: Sampling, generated: Mapping[int, int], seen: set[int]
 ) -> Pool:
-    """Apply bias and penalties. `told` counts the tokens generated so far, `seen` holds those of the prompt too."""
+    """Apply penalties and biases. `generated` counts the tokens so far, `seen` also holds those of the prompt."""
     pool = dict(logits)
-    if sampling.shapes:
+    if sampling.changes_logits:
         if sampling.repetition != 1.0:
             for token in seen:
                 logit = pool.get(token, floor)
                 pool[token] = logit / sampling.repetition if logit > 0 else logit * sampling.repetition
         if sampling.presence or sampling.frequency:
-            for token, count in told.items():
+            for token, count in generated.items():
                 pool[token] = pool.get(token, floor) - sampling.presence - sampling.frequency * count
         for token, bias in sampling.bias.items():
             pool[token] = pool.get(token, floor) + bias
@@ -77,7 +77,7 @@ def shape(
 
 
 def draw(pool: Pool, sampling: Sampling, rng: Random) -> int:
-    """One token. Temperature 0, and any filter that leaves one candidate, takes the best."""
+    """One token. Temperature 0, and any filter that leaves one candidate, give the likeliest."""
     if sampling.temperature <= 0 or sampling.top_k == 1:
         return pool.best(1)[0][0]
     ranked = sorted(pool.logits.items(), key=lambda item: -item[1])
@@ -93,23 +93,23 @@ def draw(pool: Pool, sampling: Sampling, rng: Random) -> int:
         tail = tail if each >= sampling.probability_floor else 0
     if sampling.top_p < 1:
         weights, tail = _nucleus(weights, each, tail, sampling.top_p)
-    place = rng.random() * (sum(weights) + tail * each)
+    point = rng.random() * (sum(weights) + tail * each)
     for (token, _), weight in zip(ranked, weights, strict=False):
-        place -= weight
-        if place < 0:
+        point -= weight
+        if point < 0:
             return token
     return _any_piece(pool, rng) if tail else ranked[0][0]
 
 
 def _nucleus(weights: list[float], each: float, tail: int, top_p: float) -> tuple[list[float], int]:
-    """The smallest set of the likeliest tokens that holds `top_p` of the mass."""
+    """The weights of the likeliest tokens that together have `top_p` of the probability, and how many of the tail."""
     wanted = top_p * (sum(weights) + tail * each)
-    held = 0.0
-    for place, weight in enumerate(weights):
-        held += weight
-        if held >= wanted:
-            return weights[: place + 1], 0
-    return weights, min(tail, int((wanted - held) / each) + 1) if each else 0
+    total = 0.0
+    for number, weight in enumerate(weights, 1):
+        total += weight
+        if total >= wanted:
+            return weights[:number], 0
+    return weights, min(tail, int((wanted - total) / each) + 1) if each else 0
 
 
 def _any_piece(pool: Pool, rng: Random) -> int:

@@ -1,51 +1,53 @@
-"""A schema → the smallest honest instance of it: for members that only a contract names, for errors, for JSON mode."""
+"""A schema → a small instance of it: for members that only one contract has, for errors, and for JSON formats."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from conformance.contract.validity import branches
 from conformance.model.json_text import MISSING
 from conformance.reference.messages import Problem, Refusal
 
-Known = Callable[[str, Mapping[str, Any]], Any]
+MemberValue: TypeAlias = Callable[[str, Mapping[str, Any]], Any]  # a member's name and schema → its value, or MISSING
 
 
-def nothing_known(name: str, schema: Mapping[str, Any]) -> Any:
-    """Know no member by its name."""
+def no_value(name: str, schema: Mapping[str, Any]) -> Any:
+    """Leave the value of every member to its schema."""
     return MISSING
 
 
-def fill(schema: Any, name: str = "", known: Known = nothing_known) -> Any:
-    """An instance: what `known` says of a member by name, else the first of what the schema allows."""
+def instance_of(schema: Any, name: str = "", value_of: MemberValue = no_value) -> Any:
+    """An instance of a schema: the values that `value_of` gives to members, and the first that the schema allows."""
     if not isinstance(schema, Mapping):
         return name or "value"
-    if (value := known(name, schema)) is not MISSING:
+    if (value := value_of(name, schema)) is not MISSING:
         return value
-    for word in ("const", "default"):
-        if word in schema and schema[word] is not None:
-            return schema[word]
+    for keyword in ("const", "default"):
+        if keyword in schema and schema[keyword] is not None:
+            return schema[keyword]
     if schema.get("enum"):
         return schema["enum"][0]
     narrow = branches(schema)
     if narrow and narrow[0] is not schema:
-        return fill(narrow[0], name, known)
+        return instance_of(narrow[0], name, value_of)
     if not narrow:
         return None
-    return _by_type(schema, name, known)
+    return _by_type(schema, name, value_of)
 
 
-def _by_type(schema: Mapping[str, Any], name: str, known: Known) -> Any:
-    told = schema.get("type", "object" if "properties" in schema else "string")
-    kind = next((one for one in ([told] if isinstance(told, str) else told) if one != "null"), "null")
-    match kind:
+def _by_type(schema: Mapping[str, Any], name: str, value_of: MemberValue) -> Any:
+    types = schema.get("type", "object" if "properties" in schema else "string")
+    match next((kind for kind in ([types] if isinstance(types, str) else types) if kind != "null"), "null"):
         case "object":
-            owed = schema.get("required", ()) or tuple(schema.get("properties", ()))
-            properties = schema.get("properties", {})
-            return {one: fill(properties.get(one, {"type": "string"}), one, known) for one in owed}
+            members = schema.get("required", ()) or tuple(schema.get("properties", ()))
+            schemas = schema.get("properties", {})
+            return {
+                member: instance_of(schemas.get(member, {"type": "string"}), member, value_of) for member in members
+            }
         case "array":
-            return [fill(schema.get("items", {}), name, known) for _ in range(max(1, schema.get("minItems", 1)))]
+            count = max(1, schema.get("minItems", 1))
+            return [instance_of(schema.get("items", {}), name, value_of) for _ in range(count)]
         case "boolean":
             return True
         case "integer" | "number":
@@ -76,19 +78,21 @@ ENVELOPE: Mapping[str, Any] = {
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error", 500: "server_error"}
 
 
-def complaint(schema: Mapping[str, Any], refusal: Refusal) -> Any:
-    """A refusal in the shape that a schema documents, one item a problem where the shape is a list."""
-    whole = fill(schema, "", _teller(refusal, refusal.first))
-    if isinstance(whole, dict):
+def error_document(schema: Mapping[str, Any], refusal: Refusal) -> Any:
+    """A refusal in the shape of a schema; where the schema has a list, with one item for each problem."""
+    document = instance_of(schema, "", _values_of(refusal, refusal.first))
+    if isinstance(document, dict):
         for name, part in schema.get("properties", {}).items():
-            if name in whole and isinstance(whole[name], list):
+            if name in document and isinstance(document[name], list):
                 items = part.get("items", {})
-                whole[name] = [fill(items, "", _teller(refusal, problem)) for problem in refusal.problems]
-    return whole
+                document[name] = [instance_of(items, "", _values_of(refusal, problem)) for problem in refusal.problems]
+    return document
 
 
-def _teller(refusal: Refusal, problem: Problem) -> Known:
-    def tell(name: str, schema: Mapping[str, Any]) -> Any:
+def _values_of(refusal: Refusal, problem: Problem) -> MemberValue:
+    """The values of an error's members, recognised by their usual names."""
+
+    def value_of(name: str, schema: Mapping[str, Any]) -> Any:
         if "properties" in schema or name == "":
             return MISSING
         types = schema.get("type", "string")
@@ -107,4 +111,4 @@ def _teller(refusal: Refusal, problem: Problem) -> Known:
                 return problem.message if "items" not in schema else MISSING
         return MISSING
 
-    return tell
+    return value_of

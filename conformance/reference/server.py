@@ -1,4 +1,4 @@
-"""The reference on a real socket: Starlette on uvicorn, each portion of a response sent when it is due."""
+"""The reference on a real socket: Starlette on uvicorn; each portion of a response is sent when it is due."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from conformance.model import Ending
 from conformance.reference.core import Reference, respond
 from conformance.reference.messages import Request, Response
 
-RAW = "conformance.raw-send"
-PATIENCE = 3600.0
-CROWDING = 0.02
+RAW_SEND = "conformance.raw-send"
+SILENCE_S = 3600.0  # longer than any client waits
+OVERLAP_S = 0.02  # long enough that concurrent requests overlap
 
 
 def application(provider: Reference) -> ASGIApp:
@@ -40,9 +40,9 @@ def application(provider: Reference) -> ASGIApp:
         in_flight = provider.memory.in_flight
         in_flight.append(request)
         try:
-            # What goes wrong in a crowd needs one: a broken provider takes its time, so that requests overlap.
-            await asyncio.sleep(provider.settings.latency or (CROWDING if provider.changes else 0.0))
-            await _send(respond(provider, request), scope[RAW])
+            # Some faults show only while several requests are in progress: an altered provider takes its time.
+            await asyncio.sleep(provider.settings.latency or (OVERLAP_S if provider.alterations else 0.0))
+            await _send(respond(provider, request), scope[RAW_SEND])
         finally:
             in_flight.remove(request)
 
@@ -55,7 +55,7 @@ def application(provider: Reference) -> ASGIApp:
     inner = Starlette(routes=[Route("/{path:path}", Endpoint())])
 
     async def outer(scope: Scope, receive: Receive, send: Send) -> None:
-        scope[RAW] = send  # Starlette wraps it, and what is below has to reach the connection
+        scope[RAW_SEND] = send  # Starlette wraps `send`, but closing the connection needs the original
         await inner(scope, receive, send)
 
     return outer
@@ -75,20 +75,20 @@ async def _send(response: Response, send: Send) -> None:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return
     if response.ending is Ending.TIMED_OUT:
-        await asyncio.sleep(PATIENCE)
+        await asyncio.sleep(SILENCE_S)
     _drop(send)
 
 
 def _drop(send: Send) -> None:
-    """Close the connection as a dying server would. ASGI has no word for that: reach for uvicorn's transport."""
+    """Close the connection in the middle of a response. ASGI cannot do that, so use uvicorn's transport."""
     cycle: Any = getattr(send, "__self__", None)
     if cycle is not None:
-        cycle.disconnected = True  # or uvicorn would complain, and answer 500, about an unfinished response
+        cycle.disconnected = True  # otherwise uvicorn reports an unfinished response, and sends 500
         cycle.transport.close()
 
 
 def _server(provider: Reference, host: str, port: int) -> uvicorn.Server:
-    for noisy in ("uvicorn.error", "asyncio"):  # a client that hangs up is no news
+    for noisy in ("uvicorn.error", "asyncio"):  # clients that hang up are expected
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     config = uvicorn.Config(
         application(provider),
@@ -108,7 +108,7 @@ def _server(provider: Reference, host: str, port: int) -> uvicorn.Server:
 
 @contextmanager
 def serve(provider: Reference, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serve in a thread as long as the context lasts; yields the URL to which the operation's path is appended."""
+    """Serve in a thread while the context lasts; yields the URL to which the operation's path is appended."""
     with _listening(host, port) as listener:
         server = _server(provider, host, port)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="reference", daemon=True)
@@ -121,7 +121,7 @@ def serve(provider: Reference, host: str = "127.0.0.1", port: int = 0) -> Iterat
 
 
 def serve_forever(provider: Reference, host: str = "127.0.0.1", port: int = 0, *, started: Any = print) -> None:
-    """Serve until interrupted; `started` is told the URL once connections are taken."""
+    """Serve until interrupted; `started` is called with the URL as soon as connections are accepted."""
     with _listening(host, port) as listener:
         started(f"http://{host}:{listener.getsockname()[1]}")
         with suppress(KeyboardInterrupt):
@@ -130,9 +130,9 @@ def serve_forever(provider: Reference, host: str = "127.0.0.1", port: int = 0, *
 
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A listening socket: bound before the server starts, so that its port is known and no request comes too early."""
+    """A listening socket, bound before the server starts, so that its port is known and no request is refused."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # TCP is named, not left to be guessed: asyncio switches Nagle's delay off only where it is.
+    # asyncio sets TCP_NODELAY only on sockets that were created with IPPROTO_TCP.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

@@ -1,7 +1,7 @@
 """Text ⇄ token ids: a few hundred word pieces, a token for each byte, and numbered words for every other id.
 
-Characters beyond ASCII have no piece of their own. They are spelled in bytes, as real tokenizers do, so that a
-character can arrive over several tokens, and whoever streams text must hold it back until it is whole.
+Characters beyond ASCII have no piece of their own: they are spelled in bytes, as real tokenizers do it. So a character
+may take several tokens, and a stream must hold it back until it is complete.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SIZE: Final = 50258
 PIECES: Final = range(FIRST_BYTE)
 _IDS: Final = {piece: token for token, piece in enumerate(_PIECES)}
 
-# What the model may spell beyond ASCII: characters of two, three and four bytes.
+# The characters beyond ASCII that the model may write, of two, three and four bytes.
 SPELLED: Final = tuple(char.encode() for char in "éß海山😀🌲🚀")
 
 
@@ -54,7 +54,7 @@ def byte_token(byte: int) -> int:
 
 
 def surface(token: int) -> bytes:
-    """The bytes that a token adds to the text; total, so that any id in a prompt or a bias has a meaning."""
+    """The bytes that a token adds to the text. Every id has some, so that any prompt or bias has a meaning."""
     if 0 <= token < FIRST_BYTE:
         return _PIECES[token].encode()
     if FIRST_BYTE <= token < FIRST_BYTE + 256:
@@ -66,7 +66,7 @@ def surface(token: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def label(token: int) -> str:
-    """How a token that was not sampled is called among the alternatives; unlike a text, it is unique."""
+    """The name of a token among the alternatives, unique for each token, unlike the text that it adds."""
     if token == EOS:
         return "<|endoftext|>"
     raw = surface(token)
@@ -75,16 +75,16 @@ def label(token: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """How text is cut. `bytewise`: one token a byte. `bos`: a token that opens each text prompt, and is counted."""
+    """How text is cut into tokens. `bytewise`: one token per byte. `bos`: a start token begins each text prompt."""
 
     bytewise: bool = False
     bos: bool = False
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text; lone surrogates, which are no text, become U+FFFD."""
+        """The token ids of a text; lone surrogates become U+FFFD."""
         clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        cut = _bytes(clean) if self.bytewise else _words(clean)
-        return (BOS, *cut) if self.bos else cut
+        tokens = _bytes(clean) if self.bytewise else _words(clean)
+        return (BOS, *tokens) if self.bos else tokens
 
 
 def _bytes(text: str) -> tuple[int, ...]:
@@ -96,14 +96,14 @@ def _words(text: str) -> tuple[int, ...]:
 
 
 def _cut(text: str) -> tuple[int, ...]:
-    found: list[int] = []
+    tokens: list[int] = []
     for word in _WORD.findall(text):
         token = _IDS.get(word)
         if token is None:
-            found += [FIRST_BYTE + byte for byte in word.encode()]
+            tokens += [FIRST_BYTE + byte for byte in word.encode()]
         else:
-            found.append(token)
-    return tuple(found)
+            tokens.append(token)
+    return tuple(tokens)
 
 
 _cut_once: Final = lru_cache(maxsize=512)(_cut)
@@ -111,21 +111,22 @@ _cut_long: Final = lru_cache(maxsize=16)(_cut)
 
 
 class Spelling:
-    """Bytes of tokens → text, character by character: what a token adds is empty while a character is incomplete."""
+    """Bytes of tokens → text, character by character: a token adds nothing while its character is incomplete."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def add(self, token: int) -> str:
+        """The text that the next token completes."""
         return self._decoder.decode(surface(token))
 
     @property
     def pending(self) -> bytes:
-        """The bytes of a character that has begun and is not whole."""
+        """The bytes of a character that is not yet complete."""
         return self._decoder.getstate()[0]
 
 
 def spell(tokens: Sequence[int]) -> tuple[str, ...]:
-    """What each token adds to the text. A character that never becomes whole adds nothing."""
+    """The text that each token adds. A character that stays incomplete adds nothing."""
     spelling = Spelling()
     return tuple([spelling.add(token) for token in tokens])

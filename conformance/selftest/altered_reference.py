@@ -1,4 +1,4 @@
-"""The reference provider with faults or legal variants built in."""
+"""The reference with faults or legal variants built in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from conformance.model import Contract
 from conformance.reference import Reference
-from conformance.reference.options import ReferenceOptions
 from conformance.selftest.fault import Fault
 from conformance.selftest.legal_variant import LegalVariant
 
@@ -19,17 +18,17 @@ def altered_reference(
     *,
     faults: Sequence[Fault] = (),
     variants: Sequence[LegalVariant] = (),
-    **more: Any,
+    **fields: Any,
 ) -> Reference:
-    """A reference that departs from its contract exactly where these say; `more` are further fields of `Reference`.
+    """A reference that departs from its contract exactly as these say; `fields` are further fields of `Reference`.
 
-    Faults are applied first: a legal variant also applies to a broken reply.
+    Faults are applied first, so that a legal variant also applies to a faulty reply.
     """
-    plain = Reference(contract, key, **more)
-    settings: ReferenceOptions = plain.settings
-    model = plain.model
+    honest = Reference(contract, key, **fields)
+    settings, model = honest.settings, honest.model
     for variant in variants:
         settings = replace(settings, **variant.settings)
         model = replace(model, **variant.model)
-    changes = (*(fault.alteration for fault in faults), *(one for odd in variants for one in odd.alterations))
-    return replace(plain, settings=settings, model=model, changes=changes)
+    alterations = [fault.alteration for fault in faults]
+    alterations += [alteration for variant in variants for alteration in variant.alterations]
+    return replace(honest, settings=settings, model=model, alterations=tuple(alterations))

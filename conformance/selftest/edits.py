@@ -1,25 +1,111 @@
-"""Short words that faults and oddities are written in: the usual ways to take hold of a reply, a wish, a text."""
+"""The usual edits of requests, texts, documents and responses, and the usual conditions, for faults and variants."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from conformance.reference.alterations import Call
-from conformance.reference.generation import Step, kept
-from conformance.reference.generation_request import GenerationParameters
+from conformance.reference.generation import Step, steps_of_prefix
+from conformance.reference.generation_parameters import GenerationParameters, Prompt
 from conformance.reference.messages import Portion, Refusal, Response
 from conformance.reference.responses import Text
 
-Json = dict[str, Any]
+Json: TypeAlias = dict[str, Any]
+
+# Conditions: on which calls an alteration shows.
+
+
+def streaming(call: Call) -> bool:
+    """Whether the request asks for a stream."""
+    return call.streamed
+
+
+def plain(call: Call) -> bool:
+    """Whether the request asks for a plain reply."""
+    return not call.streamed
+
+
+def several(call: Call) -> bool:
+    """Whether the reply has more than one choice."""
+    return call.params.n * len(call.params.prompts) > 1
+
+
+def several_prompts(call: Call) -> bool:
+    """Whether the request has more than one prompt."""
+    return len(call.params.prompts) > 1
+
+
+def scored(call: Call) -> bool:
+    """Whether the request asks for log probabilities."""
+    return call.params.logprobs is not None
+
+
+def echoing(call: Call) -> bool:
+    """Whether the request asks for log probabilities of the prompt as well."""
+    return call.params.echo and scored(call)
+
+
+def stopping(call: Call) -> bool:
+    """Whether the request has stop sequences."""
+    return bool(call.params.stops)
+
+
+def wants_usage(call: Call) -> bool:
+    """Whether the request asks for a stream with usage."""
+    return call.streamed and call.params.include_usage
+
+
+# The request.
+
+
+def sent(call: Call, name: str) -> Any:
+    """A member of the request as sent, None where absent."""
+    return call.body.get(name) if isinstance(call.body, dict) else None
+
+
+def with_sampling(params: GenerationParameters, **changes: Any) -> GenerationParameters:
+    """The parameters with other sampling."""
+    return replace(params, sampling=replace(params.sampling, **changes))
+
+
+def with_other_text(params: GenerationParameters) -> GenerationParameters:
+    """Parameters for which the model generates another text."""
+    return replace(params, suffix=params.suffix + "\n")
+
+
+def without_problems_of(refusal: Refusal | None, param: str) -> Refusal | None:
+    """The refusal without the problems of one parameter, None where there are no others."""
+    if refusal is None:
+        return None
+    others = tuple(problem for problem in refusal.problems if problem.param != param)
+    return replace(refusal, problems=others) if others else None
+
+
+# Texts and documents.
+
+
+def with_text(text: Text, new: str) -> Text:
+    """The choice with another text: its tokens as far as both agree, and one more token for the rest."""
+    old = text.generation.text
+    common = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    rest = [Step(0, new[common:], -0.5, ((new[common:], -0.5),))] if new[common:] else []
+    steps = (*steps_of_prefix(text.generation.steps, common), *rest)
+    return replace(text, generation=replace(text.generation, text=new, steps=steps))
 
 
 def choices(documents: Sequence[Json]) -> Iterator[Json]:
     """Every choice of every document, to be changed in place."""
     for document in documents:
         yield from document.get("choices") or ()
+
+
+def prompt_of(call: Call, choice: Json) -> Prompt:
+    """The prompt that a choice continues."""
+    prompt: Prompt = call.params.prompts[choice["index"] // call.params.n]
+    return prompt
 
 
 def logprobs(documents: Sequence[Json]) -> Iterator[Json]:
@@ -36,75 +122,81 @@ def usages(documents: Sequence[Json]) -> Iterator[Json]:
             yield document["usage"]
 
 
-def sampled(params: GenerationParameters, **changes: Any) -> GenerationParameters:
-    """The wish with other sampling."""
-    return replace(params, sampling=replace(params.sampling, **changes))
+def with_counts(usage: Json, **counts: int) -> Json:
+    """Usage with other counts of prompt or completion tokens, and their sum as the total."""
+    changed = {**usage, **counts}
+    return {**changed, "total_tokens": changed["prompt_tokens"] + changed["completion_tokens"]}
 
 
-def rewritten(text: Text, new: str) -> Text:
-    """The text with other words: its tokens as far as they agree, and one more for the rest."""
-    old = text.written.text
-    shared = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    rest = [Step(0, new[shared:], -0.5, ((new[shared:], -0.5),))] if new[shared:] else []
-    steps = (*kept(text.written.steps, shared), *rest)
-    return replace(text, written=replace(text.written, text=new, steps=steps))
+def without_member(documents: Sequence[Json], name: str) -> list[Json]:
+    """The documents without one member."""
+    return [{key: value for key, value in document.items() if key != name} for document in documents]
 
 
-def asked(call: Call, name: str) -> Any:
-    """A member of the request as sent, None where absent."""
-    return call.body.get(name) if isinstance(call.body, dict) else None
+def with_member(documents: Sequence[Json], name: str, value: object) -> list[Json]:
+    """The documents with another value of one member, where they have it."""
+    return [{**document, name: value} if name in document else document for document in documents]
 
 
-def over(refusal: Refusal | None, param: str) -> Refusal | None:
-    """The refusal with complaints about one parameter overlooked."""
-    if refusal is None:
-        return None
-    left = tuple(problem for problem in refusal.problems if problem.param != param)
-    return replace(refusal, problems=left) if left else None
+def length_reason(call: Call) -> str:
+    """The contract's finish reason for a text that the token limit cut."""
+    return call.reference.contract.semantics.length_reason
 
 
-def headed(response: Response, name: str, value: str | None) -> Response:
-    """The response with one header set, or taken away."""
-    kept = tuple(item for item in response.headers if item[0].lower() != name)
-    return replace(response, headers=kept if value is None else (*kept, (name, value)))
+def stop_reason(call: Call) -> str:
+    """The contract's finish reason for a text that ended by itself or at a stop sequence."""
+    return call.reference.contract.semantics.stop_reason
 
 
-def reworded(response: Response, change: Callable[[bytes], bytes]) -> Response:
-    """The response with each portion's bytes changed."""
-    return replace(response, portions=tuple(replace(one, data=change(one.data)) for one in response.portions))
+def with_reason(documents: list[Json], new: object, old: str = "") -> list[Json]:
+    """The documents with another finish reason, for all choices that have one or for those that have `old`."""
+    for choice in choices(documents):
+        if choice.get("finish_reason") and old in {"", choice["finish_reason"]}:
+            choice["finish_reason"] = new
+    return documents
 
 
-def answered(status: int, body: Any, media_type: str = "application/json") -> Response:
-    """A response made out of thin air; `body` is bytes, or JSON."""
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Response(status, (("content-type", media_type),), (Portion(content),))
+# Responses.
 
 
-def pieces_of(response: Response) -> list[bytes]:
+def with_header(response: Response, name: str, value: str | None) -> Response:
+    """The response with one header set, or removed."""
+    others = tuple(header for header in response.headers if header[0].lower() != name)
+    return replace(response, headers=others if value is None else (*others, (name, value)))
+
+
+def with_content(response: Response, change: Callable[[bytes], bytes]) -> Response:
+    """The response with the bytes of each portion changed."""
+    return replace(response, portions=tuple(replace(part, data=change(part.data)) for part in response.portions))
+
+
+def portions_of(response: Response) -> list[bytes]:
     """The bytes of each portion."""
     return [portion.data for portion in response.portions]
 
 
-def in_pieces(response: Response, pieces: Sequence[bytes]) -> Response:
+def with_portions(response: Response, contents: Sequence[bytes]) -> Response:
     """The response with other portions, none of them delayed."""
-    return replace(response, portions=tuple(Portion(piece) for piece in pieces))
+    return replace(response, portions=tuple(Portion(content) for content in contents))
+
+
+def synthetic_response(status: int, body: Any, media_type: str = "application/json") -> Response:
+    """A response that owes nothing to the request; `body` is bytes, or JSON."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Response(status, (("content-type", media_type),), (Portion(content),))
+
+
+def server_error() -> Response:
+    """A 500 with an error document."""
+    error = {"message": "the engine failed", "type": "server_error", "param": "", "code": "internal_error"}
+    return synthetic_response(500, {"error": error})
 
 
 def successful(response: Response) -> bool:
-    """Whether the reference was about to answer."""
+    """Whether the status is 2xx."""
     return response.status is not None and 200 <= response.status < 300
 
 
-def streaming(call: Call) -> bool:
-    """Only where a stream is asked for."""
-    return call.streamed
-
-
-def plain(call: Call) -> bool:
-    """Only where one document is asked for."""
-    return not call.streamed
-
-
-def several(call: Call) -> bool:
-    """Only where more than one choice is asked for."""
-    return call.params.n * len(call.params.prompts) > 1
+def refusing(response: Response) -> bool:
+    """Whether the status is 4xx."""
+    return response.status is not None and 400 <= response.status < 500

@@ -1,26 +1,26 @@
-"""A fault: one departure from the contract, the check that must notice it, and those that may notice it too."""
+"""A fault: one departure from the contract, the check that must detect it, and the checks that may detect it too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from conformance.judge.catalogue import load
 from conformance.model import Contract, Level
 from conformance.reference.alterations import Alteration, Call, Change, Stage
 
-Condition = Callable[[Call], bool]
-Faulty = Callable[..., Any]
+Condition: TypeAlias = Callable[[Call], bool]
+ParameterChange: TypeAlias = Callable[..., Any]  # a Change, or one whose third argument names a parameter
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A planted defect.
+    """A defect built into the reference.
 
-    `check` must fail or warn because of it; `besides` names checks, or whole areas of them, that may. `needs` are
-    parameters that the contract must document for it to have an occasion. `imitates` tells of a public defect of the
-    kind, in words.
+    `says`: what goes wrong, in one sentence. `check` must fail or warn because of it; `besides` names further checks,
+    or areas of checks, that may. `needs`: the parameters that the contract must document for the fault to show.
+    `imitates`: a defect of this kind that was seen in public. `fits`: whether a contract gives it an occasion at all.
     """
 
     name: str
@@ -34,8 +34,9 @@ class Fault:
 
     @property
     def also(self) -> frozenset[str]:
-        """The names of all checks that may fail besides the one that must."""
-        return frozenset(name for name, one in load().items() if {name, one.area} & {*self.besides}) - {self.check}
+        """The names of all checks that may fail besides the primary one."""
+        expected = {*self.besides}
+        return frozenset(name for name, check in load().items() if {name, check.area} & expected) - {self.check}
 
     def applies(self, contract: Contract) -> bool:
         """Whether this contract gives the fault an occasion and has a requirement that it breaks."""
@@ -44,16 +45,16 @@ class Fault:
         return bound and documented and (self.fits is None or self.fits(contract))
 
 
-FAULTS: dict[str, Fault] = {}
+REGISTERED: Final[dict[str, Fault]] = {}
 
-VARIANTS: dict[str, Condition] = {
+CONDITIONS: Final[dict[str, Condition]] = {
     "plain": lambda call: not call.streamed,
     "streamed": lambda call: call.streamed,
     "sometimes": lambda call: call.number % 3 == 0,
     "crowded": lambda call: len(call.reference.memory.in_flight) > 1,
 }
-# What shows on one channel, or now and then, shows in every comparison of replies as well.
-TWINS = ("relations",)
+# A fault that shows in part of the replies also makes replies differ that are compared with each other.
+PARTIAL: Final = frozenset({"plain", "streamed", "sometimes"})
 
 
 def fault(
@@ -63,46 +64,76 @@ def fault(
     also: Sequence[str] = (),
     needs: Sequence[str] = (),
     only: Condition | None = None,
-    variants: Sequence[str] = (),
+    when: Sequence[str] = (),
     each: Sequence[str] = (),
     imitates: str = "",
     fits: Callable[..., bool] | None = None,
-) -> Callable[[Faulty], Faulty]:
-    """Enter a fault under its function's name, its docstring saying what goes wrong.
+) -> Callable[[ParameterChange], ParameterChange]:
+    """Register the decorated function as a fault under its name; its docstring says what goes wrong.
 
-    `only`: it shows on such calls alone. `variants`: it is entered once for each of plain, streamed, sometimes (every
-    third call) and crowded (more than one request under way). `each`: once for each of these parameters, whose name is
-    the function's third argument (and the second of `fits`), and which the contract must document.
+    `only`: the fault shows on these calls alone. `when`: register it once for each of plain, streamed, sometimes
+    (every third call) and crowded (several requests in progress). `each`: register it once for each of these
+    parameters; the function gets the parameter's name as its third argument (`fits` as its second), and the contract
+    must document the parameter.
     """
 
-    def enter(function: Faulty) -> Faulty:
-        for parameter in each or ("",):
-            for variant in variants or ("",):
-                name = (
-                    function.__name__ + (f"_{parameter}" if parameter else "") + (f"_when_{variant}" if variant else "")
-                )
-                if name in FAULTS:
-                    raise ValueError(f"two faults are called {name}")
-                conditions = [one for one in (only, VARIANTS.get(variant)) if one is not None]
-                change = _conditional(_bound(function, parameter), conditions)
-                twins = TWINS if variant in {"plain", "streamed", "sometimes"} else ()
-                FAULTS[name] = Fault(
-                    name=name,
-                    says=" ".join((function.__doc__ or "").split()).replace("{name}", parameter),
-                    check=check,
-                    alteration=Alteration(name, stage, change),
-                    besides=(*also, *twins),
-                    needs=(*needs, *((parameter,) if parameter else ())),
-                    imitates=imitates,
-                    fits=_fitting(fits, parameter),
-                )
-        return function
+    def register(change: ParameterChange) -> ParameterChange:
+        plant(
+            change.__name__,
+            " ".join((change.__doc__ or "").split()),
+            stage,
+            check,
+            change,
+            also=also,
+            needs=needs,
+            only=only,
+            when=when,
+            each=each,
+            imitates=imitates,
+            fits=fits,
+        )
+        return change
 
-    return enter
+    return register
 
 
-def _bound(function: Faulty, parameter: str) -> Change:
-    return (lambda value, call: function(value, call, parameter)) if parameter else function
+def plant(
+    name: str,
+    says: str,
+    stage: Stage,
+    check: str,
+    change: ParameterChange,
+    *,
+    also: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    only: Condition | None = None,
+    when: Sequence[str] = (),
+    each: Sequence[str] = (),
+    imitates: str = "",
+    fits: Callable[..., bool] | None = None,
+) -> None:
+    """Register a fault without a function of its own; the arguments are those of `fault`."""
+    for parameter in each or ("",):
+        for condition in when or ("",):
+            full_name = name + (f"_{parameter}" if parameter else "") + (f"_when_{condition}" if condition else "")
+            if full_name in REGISTERED:
+                raise ValueError(f"two faults are called {full_name}")
+            conditions = [given for given in (only, CONDITIONS.get(condition)) if given is not None]
+            conditional = _conditional(_bound(change, parameter), conditions)
+            REGISTERED[full_name] = Fault(
+                name=full_name,
+                says=says.replace("{name}", parameter),
+                check=check,
+                alteration=Alteration(full_name, stage, conditional),
+                besides=(*also, *(("relations",) if condition in PARTIAL else ())),
+                needs=(*needs, *((parameter,) if parameter else ())),
+                imitates=imitates,
+                fits=_fitting(fits, parameter),
+            )
+
+
+def _bound(change: ParameterChange, parameter: str) -> Change:
+    return (lambda value, call: change(value, call, parameter)) if parameter else change
 
 
 def _fitting(fits: Callable[..., bool] | None, parameter: str) -> Callable[[Contract], bool] | None:

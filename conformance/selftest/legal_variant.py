@@ -1,10 +1,10 @@
-"""An oddity: a legal departure from what most providers do, which no check may hold against anybody."""
+"""A legal variant: unusual behaviour that the contract allows; no check may fail because of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from conformance.model import Contract
 from conformance.reference.alterations import Alteration, Change, Stage
@@ -12,7 +12,10 @@ from conformance.reference.alterations import Alteration, Change, Stage
 
 @dataclass(frozen=True)
 class LegalVariant:
-    """Changed settings, a changed model, alterations of a reply, or all three. `says`: what is odd, in one sentence."""
+    """Other options of the reference, another model, alterations of a reply, or all three.
+
+    `says`: what is unusual, in one sentence. `fits`: whether a contract allows it; None where every contract does.
+    """
 
     name: str
     says: str
@@ -26,27 +29,27 @@ class LegalVariant:
         return self.fits is None or self.fits(contract)
 
 
-LEGAL_VARIANTS: dict[str, LegalVariant] = {}
+REGISTERED: Final[dict[str, LegalVariant]] = {}
 
 
 def legal_variant(stage: Stage, fits: Callable[[Contract], bool] | None = None) -> Callable[[Change], Change]:
-    """Enter a legal alteration of a reply under its function's name, its docstring saying what is odd."""
+    """Register the decorated alteration under its function's name; its docstring says what is unusual."""
 
-    def entered(change: Change) -> Change:
-        says = " ".join((change.__doc__ or "").split())
-        enter(LegalVariant(change.__name__, says, alterations=(Alteration(change.__name__, stage, change),), fits=fits))
+    def decorate(change: Change) -> Change:
+        name, says = change.__name__, " ".join((change.__doc__ or "").split())
+        register(LegalVariant(name, says, alterations=(Alteration(name, stage, change),), fits=fits))
         return change
 
-    return entered
+    return decorate
 
 
 def option_variant(name: str, says: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> None:
-    """Enter a legal habit: other settings, or another model."""
-    enter(LegalVariant(name, says, settings, model or {}))
+    """Register a legal variant that is a choice of options, or of the model's properties."""
+    register(LegalVariant(name, says, settings, model or {}))
 
 
-def enter(found: LegalVariant) -> None:
-    """Enter an oddity under its name."""
-    if found.name in LEGAL_VARIANTS:
-        raise ValueError(f"two oddities are called {found.name}")
-    LEGAL_VARIANTS[found.name] = found
+def register(variant: LegalVariant) -> None:
+    """Register a legal variant under its name."""
+    if variant.name in REGISTERED:
+        raise ValueError(f"two legal variants are called {variant.name}")
+    REGISTERED[variant.name] = variant

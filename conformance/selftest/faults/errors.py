@@ -1,4 +1,4 @@
-"""Refusals that do not look like one, say too little, or say too much."""
+"""Refusals that are not documents, have another shape, name nothing or the wrong thing, or look like success."""
 
 from __future__ import annotations
 
@@ -8,28 +8,17 @@ from typing import Any
 from conformance.model import Contract
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Portion, Problem, Refusal, Response
-from conformance.selftest.edits import Json, answered, headed, streaming
+from conformance.selftest.edits import Json, refusing, streaming, synthetic_response, with_header
 from conformance.selftest.fault import fault
 
 SHAPE = (
-    "error_has_envelope",
-    "error_field_conforms",
-    "error_names_the_field",
-    "error_is_json",
+    "error_has_envelope", "error_field_conforms", "error_names_the_field", "error_is_json",
     "errors_agree_on_both_channels",
-)
+)  # fmt: skip
 STATUS = (
-    "invalid_is_refused",
-    "errors_agree_on_both_channels",
-    "error_names_the_field",
-    "context_overflow",
-    "error_status_is_documented",
-    "refusal_is_not_a_success",
-)
-
-
-def _refusing(response: Response) -> bool:
-    return response.status is not None and 400 <= response.status < 500
+    "invalid_is_refused", "errors_agree_on_both_channels", "error_names_the_field", "context_overflow",
+    "error_status_is_documented", "refusal_is_not_a_success",
+)  # fmt: skip
 
 
 def enveloped(contract: Contract) -> bool:
@@ -37,23 +26,25 @@ def enveloped(contract: Contract) -> bool:
     return contract.binding("error_has_envelope") is not None
 
 
+# Not JSON.
+
+
 @fault(Stage.RESPONSE, "error_is_json", also=SHAPE, imitates="Errors of the web framework were plain text.")
 def errors_are_plain_text(response: Response, call: Call) -> Response:
     """Refusals are plain text."""
-    if not _refusing(response):
+    if not refusing(response):
         return response
-    return replace(
-        headed(response, "content-type", "text/plain"), portions=(Portion(b"Bad Request: check temperature"),)
-    )
+    portions = (Portion(b"Bad Request: check temperature"),)
+    return replace(with_header(response, "content-type", "text/plain"), portions=portions)
 
 
 @fault(Stage.RESPONSE, "error_is_json", also=SHAPE)
 def errors_are_pages(response: Response, call: Call) -> Response:
-    """A proxy in front replaces refusals by its own page."""
-    if not _refusing(response):
+    """A proxy replaces refusals with an HTML page of its own."""
+    if not refusing(response):
         return response
     page = b"<html><head><title>400 Bad Request</title></head><body><center>nginx</center></body></html>"
-    return replace(headed(response, "content-type", "text/html"), portions=(Portion(page),))
+    return replace(with_header(response, "content-type", "text/html"), portions=(Portion(page),))
 
 
 @fault(
@@ -64,8 +55,11 @@ def errors_are_pages(response: Response, call: Call) -> Response:
     imitates="A missing key was refused with an empty body.",
 )
 def early_errors_have_no_body(response: Response, call: Call) -> Response:
-    """What is refused before the body is understood gets a status and nothing more."""
-    return replace(response, portions=()) if _refusing(response) else response
+    """A request that is refused before its body is parsed gets a status and an empty body."""
+    return replace(response, portions=()) if refusing(response) else response
+
+
+# Another shape.
 
 
 @fault(
@@ -76,7 +70,7 @@ def early_errors_have_no_body(response: Response, call: Call) -> Response:
     imitates="Servers put the error's members at the top level, and SDKs showed no message.",
 )
 def errors_are_flat(body: Json, call: Call) -> Json:
-    """The members of the error stand at the top level."""
+    """The members of `error` stand at the top level of the document."""
     return {"object": "error", **body["error"]} if isinstance(body.get("error"), dict) else body
 
 
@@ -100,55 +94,24 @@ def error_is_a_string(body: Json, call: Call) -> Json:
     imitates="An error had an empty message.",
 )
 def error_message_is_empty(body: Json, call: Call) -> Json:
-    """The message is an empty string, and no parameter is named."""
+    """The error's message is an empty string, and so is its parameter."""
     return {"error": {**body["error"], "message": "", "param": ""}} if isinstance(body.get("error"), dict) else body
 
 
-@fault(
-    Stage.ERROR,
-    "error_field_conforms",
-    also=(*SHAPE, "error_message_is_clean"),
-    fits=lambda contract: bool(contract.errors),
-)
-def errors_are_of_another_shape(body: Json, call: Call) -> Json:
-    """Refusals have the shape of another provider."""
-    if "error" in body:
-        return {"error": {"code": 400, "message": [str(body["error"].get("message", ""))]}}
-    return {"detail": str(body.get("detail", ""))}
+# Silent or misleading.
 
 
-@fault(
-    Stage.ERROR,
-    "error_field_conforms",
-    also=SHAPE,
-    fits=lambda contract: bool(contract.errors),
-    imitates="`code` came as the status, a number, where a string is documented.",
-)
-def error_types_are_mixed_up(body: Json, call: Call) -> Json:
-    """Members of an error are numbers and lists where strings are documented."""
-    if isinstance(body.get("error"), dict):
-        return {"error": {**body["error"], "code": 400, "type": ["invalid"]}}
-    listed: Any = body.get("detail")
-    return (
-        {"detail": [{**one, "loc": ".".join(map(str, one["loc"])), "msg": None} for one in listed]} if listed else body
-    )
-
-
-def _silent(refusal: Refusal | None) -> Refusal | None:
+@fault(Stage.REFUSAL, "error_names_the_field")
+def errors_name_nothing(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """A refusal says that the request is invalid, but not which parameter."""
     if refusal is None or refusal.first.param is None:
         return refusal
     return replace(refusal, problems=(Problem("the request is invalid", None, refusal.first.kind),))
 
 
-@fault(Stage.REFUSAL, "error_names_the_field")
-def errors_name_nothing(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A refusal says that the request is invalid, not what about it."""
-    return _silent(refusal)
-
-
 @fault(Stage.REFUSAL, "error_names_the_field", also=("error_names_a_sent_field",))
 def errors_name_another_field(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A refusal blames `messages`, a member of another operation."""
+    """A refusal blames `messages`, a member of another operation's requests."""
     if refusal is None or refusal.first.param is None:
         return refusal
     return replace(refusal, problems=(Problem("messages: field required", "messages", "missing"),))
@@ -158,19 +121,29 @@ def errors_name_another_field(refusal: Refusal | None, call: Call) -> Refusal | 
     Stage.REFUSAL,
     "error_names_a_sent_field",
     also=(
-        "error_names_the_field",
-        "valid_is_accepted",
-        "channels_accept_alike",
-        "combination_is_accepted",
-        "errors_agree_on_both_channels",
-        "usage_chunk_is_sent",
+        "error_names_the_field", "valid_is_accepted", "channels_accept_alike", "combination_is_accepted",
+        "errors_agree_on_both_channels", "usage_chunk_is_sent",
     ),
     only=lambda call: call.streamed and call.params.n > 1,
     imitates="A gateway added stream_options by itself, and passed on the refusal of it.",
-)
+)  # fmt: skip
 def gateway_adds_a_member(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """With n, a stream is refused for a member that the client never sent."""
+    """With n, a stream is refused because of a member that the client never sent."""
     return refusal or Refusal(400, (Problem("stream_settings: extra fields not permitted", "stream_settings"),))
+
+
+@fault(
+    Stage.REFUSAL,
+    "error_names_a_sent_field",
+    also=("valid_is_accepted", "combination_is_accepted", "error_names_the_field", "invalid_is_refused"),
+    imitates="A gateway sent completions to a chat route, which missed its messages.",
+)
+def prompts_are_taken_for_messages(refusal: Refusal | None, call: Call) -> Refusal | None:
+    """Every request is refused because the engine behind the gateway expects `messages`."""
+    return Refusal(400, (Problem("messages: field required", "messages", "missing"),))
+
+
+# The wrong status, or another answer in streams.
 
 
 @fault(
@@ -180,8 +153,8 @@ def gateway_adds_a_member(refusal: Refusal | None, call: Call) -> Refusal | None
     imitates="Errors came with a status of 200.",
 )
 def errors_come_with_200(response: Response, call: Call) -> Response:
-    """Refusals have a status of 200."""
-    return replace(response, status=200) if _refusing(response) else response
+    """Refusals have the status 200."""
+    return replace(response, status=200) if refusing(response) else response
 
 
 @fault(
@@ -192,11 +165,11 @@ def errors_come_with_200(response: Response, call: Call) -> Response:
     imitates="An invalid request for a stream was answered by 200 and an error event.",
 )
 def errors_come_as_events(response: Response, call: Call) -> Response:
-    """Where a stream is asked for, a refusal is an event under a status of 200."""
-    if not _refusing(response):
+    """A refused request for a stream gets the status 200 and an error event."""
+    if not refusing(response):
         return response
     event = b"data: " + response.content + b"\n\n"
-    return replace(headed(response, "content-type", "text/event-stream"), status=200, portions=(Portion(event),))
+    return replace(with_header(response, "content-type", "text/event-stream"), status=200, portions=(Portion(event),))
 
 
 @fault(
@@ -206,18 +179,27 @@ def errors_come_as_events(response: Response, call: Call) -> Response:
     only=streaming,
 )
 def errors_differ_in_streams(response: Response, call: Call) -> Response:
-    """Where a stream is asked for, a refusal has another status and another shape."""
-    if not _refusing(response):
+    """A refused request for a stream gets another status, and a document of another shape, than a plain one."""
+    if not refusing(response):
         return response
-    status = 422 if response.status == 400 else 400
-    return answered(status, {"message": "invalid request", "success": False})
+    return synthetic_response(422 if response.status == 400 else 400, {"message": "invalid request", "success": False})
+
+
+# Messages that show internals.
+
+
+def _with_message(body: Json, message: str) -> Json:
+    if isinstance(body.get("error"), dict):
+        return {**body, "error": {**body["error"], "message": message}}
+    listed: Any = body.get("detail")
+    return {"detail": [{**problem, "msg": message} for problem in listed]} if isinstance(listed, list) else body
 
 
 @fault(Stage.ERROR, "error_message_is_clean", also=("error_names_the_field",))
 def errors_show_a_stack_trace(body: Json, call: Call) -> Json:
-    """The message is a stack trace with paths of the server."""
+    """The error's message is a stack trace with file paths of the server."""
     trace = "Traceback (most recent call last):\n  File \"/opt/engine/api.py\", line 214, in create\nKeyError: 'n'"
-    return _told(body, trace)
+    return _with_message(body, trace)
 
 
 @fault(
@@ -227,47 +209,6 @@ def errors_show_a_stack_trace(body: Json, call: Call) -> Json:
     imitates="A message held the JSON of another service's refusal, escaped.",
 )
 def errors_hold_escaped_json(body: Json, call: Call) -> Json:
-    """The message is the JSON of an inner service."""
-    return _told(body, '{"detail":[{"type":"less_than_equal","loc":["body"],"msg":"Input should be less than 2"}]}')
-
-
-def _told(body: Json, message: str) -> Json:
-    if isinstance(body.get("error"), dict):
-        return {**body, "error": {**body["error"], "message": message}}
-    return (
-        {"detail": [{**one, "msg": message} for one in body["detail"]]}
-        if isinstance(body.get("detail"), list)
-        else body
-    )
-
-
-@fault(
-    Stage.RESPONSE,
-    "no_server_error",
-    also=(
-        "error_has_envelope",
-        "invalid_is_refused",
-        "errors_agree_on_both_channels",
-        "error_names_the_field",
-        "error_field_conforms",
-        "error_status_is_documented",
-    ),
-    imitates="Requests that do not validate made servers fail with a 500.",
-)
-def refusals_are_500(response: Response, call: Call) -> Response:
-    """What does not validate is answered by 500."""
-    return replace(response, status=500) if response.status in {400, 422} else response
-
-
-@fault(
-    Stage.RESPONSE,
-    "no_server_error",
-    only=lambda call: not isinstance(call.body, dict),
-    also=("invalid_is_refused", "error_is_json", *SHAPE),
-    imitates="Malformed JSON was answered by 500 and plain text.",
-)
-def malformed_json_is_500(response: Response, call: Call) -> Response:
-    """A body that is no JSON object is answered by 500."""
-    if response.status not in {400, 415, 422}:
-        return response
-    return answered(500, b"Internal Server Error", "text/plain")
+    """The error's message is the JSON document of an inner service."""
+    document = '{"detail":[{"type":"less_than_equal","loc":["body"],"msg":"Input should be less than 2"}]}'
+    return _with_message(body, document)

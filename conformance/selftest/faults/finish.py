@@ -1,137 +1,136 @@
-"""Finish reasons are missing, unknown, doubled, or say what is not so."""
+"""Finish reasons are missing, unknown, early, contradictory or wrong."""
 
 from __future__ import annotations
 
 from conformance.reference.alterations import Call, Stage
-from conformance.selftest.edits import Json, choices
+from conformance.selftest.edits import Json, choices, length_reason, several, stop_reason, streaming, with_reason
 from conformance.selftest.fault import fault
 
-ENUM = ("plain_field_conforms", "chunk_field_conforms", "length_means_the_limit", "stop_finishes_with_stop",
-        "twin_finish_agrees", "cut_text_finishes_with_length", "stop_cuts_earliest")  # fmt: skip
-NEVER = ("plain_field_conforms", "finish_reason_is_one_of", "stop_finishes_with_stop", "cut_text_finishes_with_length",
-         "length_means_the_limit", "chunk_field_conforms")  # fmt: skip
+UNKNOWN = (
+    "plain_field_conforms", "chunk_field_conforms", "length_means_the_limit", "stop_finishes_with_stop",
+    "twin_finish_agrees", "cut_text_finishes_with_length", "stop_cuts_earliest",
+)  # fmt: skip
+MISSING = (
+    "plain_field_conforms", "finish_reason_is_one_of", "stop_finishes_with_stop", "cut_text_finishes_with_length",
+    "length_means_the_limit", "chunk_field_conforms",
+)  # fmt: skip
 
-
-def _reason(documents: list[Json], new: object, old: str = "") -> list[Json]:
-    for choice in choices(documents):
-        if choice.get("finish_reason") and old in {"", choice["finish_reason"]}:
-            choice["finish_reason"] = new
-    return documents
-
-
-def _length(call: Call) -> str:
-    return call.reference.contract.semantics.length_reason
-
-
-def _stop(call: Call) -> str:
-    return call.reference.contract.semantics.stop_reason
+# Missing reasons.
 
 
 @fault(
     Stage.REPLY,
     "every_choice_finishes",
-    variants=("plain", "streamed", "sometimes"),
-    also=(*NEVER, "stop_that_never_matches"),
+    when=("plain", "streamed", "sometimes"),
+    also=(*MISSING, "stop_that_never_matches"),
     imitates="Servers ended streams without a finish reason.",
 )
 def finish_reason_stays_null(documents: list[Json], call: Call) -> list[Json]:
     """No choice ever gets a finish reason."""
-    return _reason(documents, None)
+    return with_reason(documents, None)
 
 
 @fault(
     Stage.REPLY,
     "every_choice_finishes",
-    also=(*NEVER, "batch_is_singles"),
-    only=lambda call: call.params.n * len(call.params.prompts) > 1,
+    also=(*MISSING, "batch_is_singles"),
+    only=several,
     imitates="With n, only the first choice was finished.",
 )
 def only_the_first_choice_finishes(documents: list[Json], call: Call) -> list[Json]:
-    """With several choices, the first alone gets a finish reason."""
+    """With several choices, only the first gets a finish reason."""
     for choice in choices(documents):
         if choice["index"] > 0:
             choice["finish_reason"] = None
     return documents
 
 
-@fault(
-    Stage.REPLY,
-    "every_choice_finishes",
-    also=("batch_is_singles", *NEVER, "twin_finish_agrees"),
-    only=lambda call: call.streamed,
-)
+@fault(Stage.REPLY, "every_choice_finishes", also=("batch_is_singles", *MISSING, "twin_finish_agrees"), only=streaming)
 def limit_finishes_without_a_reason(documents: list[Json], call: Call) -> list[Json]:
-    """A stream that was cut by its limit gets no finish reason."""
-    return _reason(documents, None, _length(call))
+    """A streamed text that the limit cut gets no finish reason."""
+    return with_reason(documents, None, length_reason(call))
+
+
+@fault(
+    Stage.FRAMES,
+    "every_choice_finishes",
+    only=streaming,
+    also=("framing", "relations", "choices", "usage", "stop", "logprobs", "length_uses_the_limit"),
+    imitates="A stream ended properly after half of its text, without a reason and without [DONE].",
+)
+def streams_end_quietly_in_the_middle(frames: list[bytes], call: Call) -> list[bytes]:
+    """Every third stream ends after half of its events, and the connection closes normally."""
+    return frames[: max(len(frames) // 2, 1)] if call.number % 3 == 0 and len(frames) > 3 else frames
+
+
+# Unknown reasons.
 
 
 @fault(
     Stage.REPLY,
     "finish_reason_is_one_of",
-    variants=("plain", "streamed"),
-    also=(*ENUM, "stop_that_never_matches"),
+    when=("plain", "streamed"),
+    also=(*UNKNOWN, "stop_that_never_matches"),
     imitates="A server reported its own word for the end of a text.",
 )
 def finish_reason_is_the_engines_own(documents: list[Json], call: Call) -> list[Json]:
-    """The finish reason is a word of the engine."""
-    return _reason(documents, "eos_token")
+    """The finish reason is the engine's own word, `eos_token`."""
+    return with_reason(documents, "eos_token")
 
 
 @fault(
     Stage.REPLY,
     "finish_reason_is_one_of",
-    also=("stop_that_never_matches", *ENUM, "every_choice_finishes"),
+    also=("stop_that_never_matches", *UNKNOWN, "every_choice_finishes"),
     only=lambda call: bool(call.params.stops),
     needs=("stop",),
 )
 def finish_reason_is_the_stop_sequence(documents: list[Json], call: Call) -> list[Json]:
     """With stop sequences, the finish reason is `stop_sequence`."""
-    return _reason(documents, "stop_sequence")
+    return with_reason(documents, "stop_sequence")
 
 
 @fault(
     Stage.REPLY,
     "finish_reason_is_one_of",
-    only=lambda call: call.streamed,
+    only=streaming,
     also=("chunk_field_conforms", "no_text_after_finish", "finish_reason_is_settled"),
     imitates="Chunks in the middle of a stream carried an empty finish reason, which typed clients refuse.",
 )
 def finish_reason_is_empty_in_the_middle(documents: list[Json], call: Call) -> list[Json]:
-    """Chunks before the last have an empty string for a finish reason."""
+    """Chunks before the last have an empty string as the finish reason."""
     for choice in choices(documents):
         choice["finish_reason"] = choice["finish_reason"] or ""
     return documents
 
 
+# Contradictory and early reasons.
+
+
 @fault(
     Stage.REPLY,
     "finish_reason_is_settled",
-    only=lambda call: call.streamed,
+    only=streaming,
     also=(
-        "batch_is_singles",
-        "effects",
-        "length_uses_the_limit",
-        "twin_finish_agrees",
-        "length_means_the_limit",
-        "stop_finishes_with_stop",
-        "cut_text_finishes_with_length",
+        "batch_is_singles", "effects", "length_uses_the_limit", "twin_finish_agrees", "length_means_the_limit",
+        "stop_finishes_with_stop", "cut_text_finishes_with_length",
     ),
-)
+)  # fmt: skip
 def finish_reason_is_taken_back(documents: list[Json], call: Call) -> list[Json]:
-    """A last empty chunk gives a second, different reason."""
-    for place, document in reversed(list(enumerate(documents))):
+    """A further chunk without text gives a second, different finish reason."""
+    for number, document in reversed(list(enumerate(documents))):
         finished = [choice for choice in document["choices"] if choice["finish_reason"]]
         if finished:
-            other = _stop(call) if finished[0]["finish_reason"] == _length(call) else _length(call)
+            other = stop_reason(call) if finished[0]["finish_reason"] == length_reason(call) else length_reason(call)
             again = {**finished[0], "text": "", "logprobs": None, "finish_reason": other}
-            return [*documents[: place + 1], {**document, "choices": [again]}, *documents[place + 1 :]]
+            return [*documents[: number + 1], {**document, "choices": [again]}, *documents[number + 1 :]]
     return documents
 
 
 @fault(
     Stage.REPLY,
     "no_text_after_finish",
-    only=lambda call: call.streamed,
+    only=streaming,
     imitates="The reason came with the first chunk, and clients stopped reading.",
 )
 def finish_reason_comes_with_every_chunk(documents: list[Json], call: Call) -> list[Json]:
@@ -142,16 +141,19 @@ def finish_reason_comes_with_every_chunk(documents: list[Json], call: Call) -> l
     return documents
 
 
+# The wrong reason for the limit.
+
+
 @fault(
     Stage.REPLY,
     "length_means_the_limit",
-    variants=("plain", "streamed"),
+    when=("plain", "streamed"),
     also=("ignore_eos_goes_on", "twin_finish_agrees", "cut_text_finishes_with_length"),
     imitates="A server said `stop` whatever had happened.",
 )
 def limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
     """A text that the limit cut finishes with the reason for a natural end."""
-    return _reason(documents, _stop(call), _length(call))
+    return with_reason(documents, stop_reason(call), length_reason(call))
 
 
 @fault(
@@ -161,21 +163,8 @@ def limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
     also=("batch_is_singles", "twin_finish_agrees", "cut_text_finishes_with_length", "choices_agree_when_greedy"),
 )
 def limit_of_later_choices_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
-    """With n, choices after the first finish with the reason for a natural end."""
+    """With n, choices after the first that the limit cut finish with the reason for a natural end."""
     for choice in choices(documents):
-        if choice["index"] > 0 and choice["finish_reason"] == _length(call):
-            choice["finish_reason"] = _stop(call)
+        if choice["index"] > 0 and choice["finish_reason"] == length_reason(call):
+            choice["finish_reason"] = stop_reason(call)
     return documents
-
-
-@fault(
-    Stage.REPLY,
-    "stop_finishes_with_stop",
-    variants=("plain", "streamed"),
-    needs=("stop",),
-    also=("logprobs_cover_echo", "length_means_the_limit", "length_uses_the_limit", "stop_cuts_earliest"),
-    only=lambda call: bool(call.params.stops),
-)
-def stop_is_called_length(documents: list[Json], call: Call) -> list[Json]:
-    """A text that a stop sequence cut finishes with the reason for the limit."""
-    return _reason(documents, _length(call), _stop(call))

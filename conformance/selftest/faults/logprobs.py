@@ -1,48 +1,29 @@
-"""Log probabilities are missing, misplaced, or not what they are called."""
+"""Log probabilities are missing, unrequested, or have another shape."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.generation_request import GenerationParameters
-from conformance.reference.responses import LISTS
-from conformance.selftest.edits import Json, choices, logprobs, several
+from conformance.reference.generation_parameters import GenerationParameters
+from conformance.selftest.edits import Json, choices, echoing, logprobs, scored, several, stopping
 from conformance.selftest.fault import fault
 
 NEEDS = ("logprobs",)
-GONE = (
-    "logprobs_are_returned",
-    "zero_logprobs_means_sampled_only",
-    "logprobs_cover_echo",
-    "plain_field_conforms",
-    "chunk_field_conforms",
-    "logprobs_count_the_tokens",
-    "choices_agree_when_greedy",
-)
+MISSING = (
+    "logprobs_are_returned", "zero_logprobs_means_sampled_only", "logprobs_cover_echo", "plain_field_conforms",
+    "chunk_field_conforms", "logprobs_count_the_tokens", "choices_agree_when_greedy",
+)  # fmt: skip
 TEXT = (
-    "tokens_join_to_text",
-    "text_offsets_follow_tokens",
-    "sampled_token_is_listed",
-    "logprobs_cover_echo",
+    "tokens_join_to_text", "text_offsets_follow_tokens", "sampled_token_is_listed", "logprobs_cover_echo",
     "top_logprobs_are_plausible",
-)
-VALUES = ("logprobs_are_finite", "top_logprobs_are_plausible", "plain_field_conforms", "chunk_field_conforms")
+)  # fmt: skip
 
 
-def scored(call: Call) -> bool:
-    """Only where log probabilities are asked for."""
-    return call.params.logprobs is not None
-
-
-def echoing(call: Call) -> bool:
-    """Only where the prompt is to be scored as well."""
-    return call.params.echo and scored(call)
-
-
-def _drop(documents: list[Json], beyond: int = -1) -> list[Json]:
+def _without_logprobs(documents: list[Json], after: int = -1) -> list[Json]:
+    """The documents with null log probabilities in each choice after this index."""
     for choice in choices(documents):
-        if choice["index"] > beyond:
+        if choice["index"] > after:
             choice["logprobs"] = None
     return documents
 
@@ -51,14 +32,14 @@ def _drop(documents: list[Json], beyond: int = -1) -> list[Json]:
     Stage.REPLY,
     "logprobs_are_returned",
     needs=NEEDS,
-    variants=("plain", "streamed", "sometimes"),
+    when=("plain", "streamed", "sometimes"),
     only=scored,
-    also=GONE,
-    imitates="Servers answered `logprobs: null` whatever was asked.",
+    also=MISSING,
+    imitates="Servers answered `logprobs: null` whatever was requested.",
 )
 def logprobs_stay_null(documents: list[Json], call: Call) -> list[Json]:
-    """Log probabilities are asked for, and null."""
-    return _drop(documents)
+    """Log probabilities are requested, and are null."""
+    return _without_logprobs(documents)
 
 
 @fault(
@@ -66,24 +47,24 @@ def logprobs_stay_null(documents: list[Json], call: Call) -> list[Json]:
     "logprobs_are_returned",
     needs=NEEDS,
     only=lambda call: scored(call) and several(call),
-    also=GONE,
+    also=MISSING,
     imitates="Prompts after the first had no log probabilities.",
 )
 def later_choices_have_no_logprobs(documents: list[Json], call: Call) -> list[Json]:
-    """With several choices, the first alone has log probabilities."""
-    return _drop(documents, 0)
+    """With several choices, only the first has log probabilities."""
+    return _without_logprobs(documents, after=0)
 
 
 @fault(
     Stage.REPLY,
     "logprobs_are_returned",
     needs=(*NEEDS, "stop"),
-    only=lambda call: scored(call) and bool(call.params.stops),
-    also=GONE,
+    only=lambda call: scored(call) and stopping(call),
+    also=MISSING,
 )
 def logprobs_are_lost_beside_stop(documents: list[Json], call: Call) -> list[Json]:
     """With stop sequences, log probabilities are null."""
-    return _drop(documents)
+    return _without_logprobs(documents)
 
 
 @fault(
@@ -91,12 +72,12 @@ def logprobs_are_lost_beside_stop(documents: list[Json], call: Call) -> list[Jso
     "logprobs_are_returned",
     needs=NEEDS,
     only=scored,
-    also=(*GONE, *TEXT, "logprob_lists_are_parallel"),
+    also=(*MISSING, *TEXT, "logprob_lists_are_parallel"),
     imitates="The object had the shape of chat completions.",
     fits=lambda contract: not contract.semantics.logprobs_shape_is_free,
 )
 def logprobs_have_the_shape_of_chat(documents: list[Json], call: Call) -> list[Json]:
-    """Log probabilities come as in chat: a list of objects called `content`."""
+    """Log probabilities have the shape of chat completions: a list of objects called `content`."""
     for choice in choices(documents):
         if lists := choice.get("logprobs"):
             pairs = zip(lists["tokens"], lists["token_logprobs"], strict=True)
@@ -105,21 +86,17 @@ def logprobs_have_the_shape_of_chat(documents: list[Json], call: Call) -> list[J
 
 
 @fault(
-    Stage.WISH,
+    Stage.PARAMETERS,
     "logprobs_are_not_unasked",
     needs=NEEDS,
-    variants=("plain", "streamed"),
+    when=("plain", "streamed"),
     also=(
-        "text_offsets_follow_tokens",
-        "logprobs_change_nothing",
-        "null_is_absent",
-        "default_is_explicit",
-        "choices_agree_when_greedy",
-        "stop_that_never_matches",
+        "text_offsets_follow_tokens", "logprobs_change_nothing", "null_is_absent", "default_is_explicit",
+        "choices_agree_when_greedy", "stop_that_never_matches",
     ),
-)
+)  # fmt: skip
 def logprobs_come_unasked(params: GenerationParameters, call: Call) -> GenerationParameters:
-    """Every reply has log probabilities."""
+    """Every reply has log probabilities, requested or not."""
     return replace(params, logprobs=1) if params.logprobs is None else params
 
 
@@ -129,17 +106,14 @@ def logprobs_come_unasked(params: GenerationParameters, call: Call) -> Generatio
     needs=NEEDS,
     only=lambda call: call.params.logprobs == 0,
     also=(
-        "logprobs_cover_echo",
-        "first_echo_logprob_is_null_or_number",
-        "logprobs_count_the_tokens",
-        "plain_field_conforms",
-        "chunk_field_conforms",
+        "logprobs_cover_echo", "first_echo_logprob_is_null_or_number", "logprobs_count_the_tokens",
+        "plain_field_conforms", "chunk_field_conforms",
     ),
-    imitates="Zero was taken for no.",
-)
+    imitates="Zero was treated as false.",
+)  # fmt: skip
 def zero_is_taken_for_no(documents: list[Json], call: Call) -> list[Json]:
-    """`logprobs: 0` brings no log probabilities."""
-    return _drop(documents)
+    """With `logprobs: 0`, there are no log probabilities."""
+    return _without_logprobs(documents)
 
 
 @fault(
@@ -150,9 +124,9 @@ def zero_is_taken_for_no(documents: list[Json], call: Call) -> list[Json]:
     also=("top_logprobs_have_n",),
 )
 def zero_brings_an_alternative(documents: list[Json], call: Call) -> list[Json]:
-    """`logprobs: 0` lists another token beside the sampled one."""
+    """With `logprobs: 0`, another token is listed beside the sampled one."""
     for lists in logprobs(documents):
-        lists["top_logprobs"] = [one if one is None else {**one, " quite": -9.0} for one in lists["top_logprobs"]]
+        lists["top_logprobs"] = [top if top is None else {**top, " quite": -9.0} for top in lists["top_logprobs"]]
     return documents
 
 
@@ -161,12 +135,12 @@ def zero_brings_an_alternative(documents: list[Json], call: Call) -> list[Json]:
     "logprob_lists_are_parallel",
     needs=NEEDS,
     only=scored,
-    variants=("plain", "streamed"),
+    when=("plain", "streamed"),
     also=("logprobs_are_returned", *TEXT, "logprobs_count_the_tokens"),
     imitates="Tokens and their values had different lengths.",
 )
 def values_lack_the_last_token(documents: list[Json], call: Call) -> list[Json]:
-    """The list of values is one shorter than that of tokens."""
+    """token_logprobs is one shorter than tokens."""
     for lists in logprobs(documents):
         lists["token_logprobs"] = lists["token_logprobs"][:-1]
     return documents
@@ -180,77 +154,21 @@ def values_lack_the_last_token(documents: list[Json], call: Call) -> list[Json]:
     also=(*TEXT, "logprobs_count_the_tokens"),
 )
 def alternatives_lack_the_echoed_prompt(documents: list[Json], call: Call) -> list[Json]:
-    """With echo, alternatives are listed for the completion alone."""
+    """With echo, top_logprobs lacks entries for the first tokens of the prompt."""
     for lists in logprobs(documents):
-        lists["top_logprobs"] = [one for one in lists["top_logprobs"] if one is not None][1:]
+        lists["top_logprobs"] = [top for top in lists["top_logprobs"] if top is not None][1:]
     return documents
 
 
 @fault(
     Stage.REPLY,
-    "logprobs_cover_echo",
+    "first_echo_logprob_is_null_or_number",
     needs=(*NEEDS, "echo"),
     only=echoing,
-    variants=("plain", "streamed"),
-    also=(
-        "zero_logprobs_means_sampled_only",
-        "logprobs_are_returned",
-        "logprobs_count_the_tokens",
-        "tokens_join_to_text",
-        "text_offsets_follow_tokens",
-        "echo_adds_only_the_prompt",
-    ),
-    imitates="With echo, the completion alone was scored.",
+    also=("logprobs_are_finite", "plain_field_conforms", "chunk_field_conforms"),
 )
-def echoed_prompt_is_not_scored(documents: list[Json], call: Call) -> list[Json]:
-    """With echo, log probabilities cover the completion alone."""
-    left: dict[int, int] = {}
-    for choice in choices(documents):
-        tokens = len(call.params.prompts[choice["index"] // call.params.n].tokens)
-        if lists := choice.get("logprobs"):
-            skip = left.setdefault(choice["index"], tokens)
-            left[choice["index"]] = max(0, skip - len(lists["tokens"]))
-            choice["logprobs"] = {name: lists[name][skip:] for name in LISTS}
+def first_echoed_value_is_a_word(documents: list[Json], call: Call) -> list[Json]:
+    """With echo, the first token's log probability is the string "NaN"."""
+    for lists in logprobs(documents):
+        lists["token_logprobs"] = ["NaN" if value is None else value for value in lists["token_logprobs"]]
     return documents
-
-
-@fault(
-    Stage.REPLY,
-    "logprobs_count_the_tokens",
-    needs=NEEDS,
-    only=scored,
-    variants=("plain", "streamed"),
-    also=("bias_forces", *TEXT, "top_logprobs_are_plausible"),
-)
-def tokens_are_listed_twice(documents: list[Json], call: Call) -> list[Json]:
-    """The end of each text is scored twice, the second time as empty tokens."""
-    for choice in choices(documents):
-        lists = choice.get("logprobs")
-        if lists and choice["finish_reason"]:
-            lists["tokens"] += ["", "", ""]
-            lists["token_logprobs"] += [-0.5, -0.5, -0.5]
-            lists["top_logprobs"] += [{"": -0.5, " and": -2.0}] * 3 if call.params.logprobs else [{"": -0.5}] * 3
-            lists["text_offset"] += (
-                [lists["text_offset"][-1] + len(lists["tokens"][-4])] * 3 if lists["text_offset"] else [0] * 3
-            )
-    return documents
-
-
-@fault(
-    Stage.WISH,
-    "logprobs_change_nothing",
-    needs=NEEDS,
-    only=scored,
-    imitates="Asking for log probabilities took another route, with another prompt template.",
-    also=(
-        "twin_text_agrees",
-        "echo_adds_only_the_prompt",
-        "longer_limit_extends",
-        "stop_that_never_matches",
-        "batch_is_singles",
-        "choices_agree_when_greedy",
-    ),
-)
-def logprobs_take_another_route(params: GenerationParameters, call: Call) -> GenerationParameters:
-    """With log probabilities, another text is written."""
-    return replace(params, suffix=params.suffix + "\n")

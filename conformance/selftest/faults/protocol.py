@@ -1,4 +1,4 @@
-"""HTTP and the key: what should be turned away at the door is let in, or the other way round."""
+"""Routes, methods, keys, media types, JSON and models: what must be refused is accepted, or the other way round."""
 
 from __future__ import annotations
 
@@ -7,59 +7,68 @@ from dataclasses import replace
 from conformance.model import Contract, Level
 from conformance.model.json_text import dumps, loads
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.messages import Problem, Refusal, Request, Response
-from conformance.selftest.edits import headed, streaming, successful
+from conformance.reference.messages import Problem, Refusal, Request
 from conformance.selftest.fault import fault
 
 CHECK = "invalid_is_refused"
 
 
-def _with(request: Request, name: str, value: str) -> Request:
-    kept = tuple(item for item in request.headers if item[0].lower() != name)
-    return replace(request, headers=(*kept, (name, value)))
+def _with_header(request: Request, name: str, value: str) -> Request:
+    others = tuple(header for header in request.headers if header[0].lower() != name)
+    return replace(request, headers=(*others, (name, value)))
+
+
+def _with_status(refusal: Refusal | None, kind: str, status: int) -> Refusal | None:
+    """The refusal with another status, if it is of this kind."""
+    return replace(refusal, status=status) if refusal is not None and refusal.first.kind == kind else refusal
+
+
+# Keys.
 
 
 @fault(Stage.ARRIVAL, CHECK, imitates="An alias of the route was open to everybody.")
 def no_key_is_needed(request: Request, call: Call) -> Request:
-    """A request without a key is let in."""
+    """A request without a key is accepted."""
     if "authorization" in request.fields or call.reference.key is None:
         return request
-    return _with(request, "authorization", f"Bearer {call.reference.key}")
+    return _with_header(request, "authorization", f"Bearer {call.reference.key}")
 
 
 @fault(Stage.ARRIVAL, CHECK, imitates="Whatever was sent as a key was accepted.")
 def any_key_will_do(request: Request, call: Call) -> Request:
-    """A request with an unknown key is let in."""
+    """A request with an unknown key is accepted."""
     if "authorization" not in request.fields or call.reference.key is None:
         return request
-    return _with(request, "authorization", f"Bearer {call.reference.key}")
+    return _with_header(request, "authorization", f"Bearer {call.reference.key}")
 
 
 @fault(Stage.REFUSAL, CHECK, imitates="An unknown key was answered by 404.")
 def unknown_key_is_404(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """Without a good key, the route does not exist."""
-    wrong = refusal is not None and refusal.first.kind == "invalid_api_key"
-    return replace(refusal, status=404) if wrong and refusal is not None else refusal
+    """A request without a valid key is answered by 404."""
+    return _with_status(refusal, "invalid_api_key", 404)
 
 
 @fault(Stage.REFUSAL, "valid_is_accepted")
 def scheme_is_compared_exactly(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """`bearer` in lower case is turned away."""
+    """The authorization scheme `bearer` in lower case is refused."""
     if refusal is None and call.request.fields.get("authorization", "").startswith("bearer"):
         return Refusal(401, (Problem("the authorization must begin with Bearer", None, "invalid_api_key"),))
     return refusal
 
 
-def _names_its_media_type(contract: Contract) -> bool:
-    """Only where the document itself requires the header; elsewhere a server may look for itself."""
+# Methods, media types and JSON.
+
+
+def _requires_a_media_type(contract: Contract) -> bool:
+    """Only where the document requires the header; elsewhere a server may guess the media type."""
     rows = (row for row in contract.requirements if row.id == "protocol.wrong-content-type")
     return any(row.level is not Level.MAY for row in rows)
 
 
-@fault(Stage.ARRIVAL, CHECK, fits=_names_its_media_type)
+@fault(Stage.ARRIVAL, CHECK, fits=_requires_a_media_type)
 def any_media_type_will_do(request: Request, call: Call) -> Request:
     """A body of any media type is read as JSON."""
-    return _with(request, "content-type", "application/json")
+    return _with_header(request, "content-type", "application/json")
 
 
 @fault(Stage.ARRIVAL, CHECK)
@@ -70,11 +79,11 @@ def any_method_will_do(request: Request, call: Call) -> Request:
 
 @fault(Stage.ARRIVAL, CHECK)
 def broken_json_is_mended(request: Request, call: Call) -> Request:
-    """JSON that breaks off is completed, and what cannot be mended counts as an empty prompt."""
+    """Truncated JSON is completed, and other malformed JSON is treated as an empty prompt."""
     if call.request.method != call.reference.contract.method or _is_json(request.body):
         return request
-    mended = next((request.body + end for end in (b"}", b'"}', b"]}") if _is_json(request.body + end)), None)
-    return replace(request, body=mended or _nothing(call))
+    completed = next((request.body + end for end in (b"}", b'"}', b"]}") if _is_json(request.body + end)), None)
+    return replace(request, body=completed or _empty_prompt(call))
 
 
 def _is_json(body: bytes) -> bool:
@@ -85,38 +94,26 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _nothing(call: Call) -> bytes:
-    """A request for a continuation of nothing."""
+def _empty_prompt(call: Call) -> bytes:
     return dumps({"model": call.reference.models[0], "prompt": ""}).encode()
 
 
 @fault(Stage.ARRIVAL, CHECK)
 def body_is_read_from_a_list(request: Request, call: Call) -> Request:
-    """A body that is a list counts as its first member, or as an empty prompt."""
-    return replace(request, body=_nothing(call)) if request.body.lstrip()[:1] == b"[" else request
+    """A body that is a list is treated as an empty prompt."""
+    return replace(request, body=_empty_prompt(call)) if request.body.lstrip()[:1] == b"[" else request
+
+
+# Models.
 
 
 @fault(Stage.REFUSAL, CHECK, imitates="A model that does not exist was answered by another one.", needs=("model",))
 def unknown_model_is_answered(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A model that does not exist is answered by the one that does."""
+    """A request for a model that does not exist is answered by another model."""
     return None if refusal is not None and refusal.first.kind == "model_not_found" else refusal
 
 
 @fault(Stage.REFUSAL, CHECK, imitates="An unknown model was answered by 503, and clients retried.", needs=("model",))
 def unknown_model_is_503(refusal: Refusal | None, call: Call) -> Refusal | None:
-    """A model that does not exist is answered by 503."""
-    unknown = refusal is not None and refusal.first.kind == "model_not_found"
-    return replace(refusal, status=503) if unknown and refusal is not None else refusal
-
-
-@fault(Stage.RESPONSE, "charset_is_utf8", variants=("plain", "streamed"))
-def charset_is_latin_1(response: Response, call: Call) -> Response:
-    """The content type names another character set."""
-    given = dict(response.headers).get("content-type", "").partition(";")[0]
-    return headed(response, "content-type", f"{given}; charset=ISO-8859-1") if successful(response) else response
-
-
-@fault(Stage.RESPONSE, "stream_is_not_cacheable", only=streaming)
-def streams_may_be_cached(response: Response, call: Call) -> Response:
-    """Caches are invited to keep a stream for an hour."""
-    return headed(response, "cache-control", "public, max-age=3600") if successful(response) else response
+    """A request for a model that does not exist is answered by 503."""
+    return _with_status(refusal, "model_not_found", 503)

@@ -1,33 +1,25 @@
-"""Fields of a reply that are missing, or not what the schema says."""
+"""Members of replies and errors are missing, misnamed, or of another type than the schema says."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from conformance.model import Contract
 from conformance.model.json_text import dumps
 from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
-from conformance.selftest.edits import Json, choices, streaming, usages
-from conformance.selftest.fault import fault
+from conformance.selftest.edits import Json, choices, plain, streaming, usages, with_member, without_member
+from conformance.selftest.fault import fault, plant
+from conformance.selftest.faults import errors
 
 PLAIN, CHUNK = "plain_field_conforms", "chunk_field_conforms"
-SEEN = (
-    "choices_are_complete",
-    "batch_order_holds",
-    "choice_indices_are_unique",
-    "every_choice_finishes",
-    "twin_choices_agree",
-    "twin_text_agrees",
-    "twin_finish_agrees",
-    "twin_logprobs_agree",
-    "chunk_has_choices",
-    "chunk_field_conforms",
-    "plain_field_conforms",
-    "choices_are_in_order",
-    "best_of_returns_n",
-    "usage_chunk_has_no_choices",
-    "choices_agree_when_greedy",
-    "deltas_are_not_cumulative",
-)
+BATCH = ("batch_usage_is_the_sum", "twin_usage_agrees")
+CHOICES = (
+    "choices_are_complete", "batch_order_holds", "choice_indices_are_unique", "every_choice_finishes",
+    "twin_choices_agree", "twin_text_agrees", "twin_finish_agrees", "twin_logprobs_agree", "chunk_has_choices",
+    "chunk_field_conforms", "plain_field_conforms", "choices_are_in_order", "best_of_returns_n",
+    "usage_chunk_has_no_choices", "choices_agree_when_greedy", "deltas_are_not_cumulative",
+)  # fmt: skip
 
 
 def required(contract: Contract, name: str) -> bool:
@@ -35,145 +27,138 @@ def required(contract: Contract, name: str) -> bool:
     return name in contract.response.get("required", ())
 
 
-def described(contract: Contract, name: str) -> bool:
-    """Only where the response describes this member."""
-    return name in contract.response.get("properties", {})
+# Members of the document.
 
 
-def describes_logprobs(contract: Contract) -> bool:
-    """Only where the response says what log probabilities look like."""
-    return '"token_logprobs"' in dumps(contract.response)
+def left_out(
+    name: str, says: str, member: str, *, check: str = PLAIN, also: tuple[str, ...] = (CHUNK,), **options: Any
+) -> None:
+    """A fault that leaves out a required member of each document."""
+
+    def leave_out(documents: list[Json], call: Call) -> list[Json]:
+        return without_member(documents, member)
+
+    plant(
+        name,
+        says,
+        Stage.REPLY,
+        check,
+        leave_out,
+        also=also,
+        fits=lambda contract: required(contract, member),
+        **options,
+    )
 
 
-def requires_service_tier(contract: Contract) -> bool:
-    """Only where the reply must name its service tier."""
-    return required(contract, contract.by_role(Role.REPORTED))
+def replaced(
+    name: str,
+    says: str,
+    member: str,
+    value: object,
+    *,
+    check: str = PLAIN,
+    also: tuple[str, ...] = (CHUNK,),
+    **options: Any,
+) -> None:
+    """A fault that gives a member of each document another value."""
+
+    def replace_value(documents: list[Json], call: Call) -> list[Json]:
+        return with_member(documents, member, value)
+
+    plant(name, says, Stage.REPLY, check, replace_value, also=also, **options)
 
 
-def _without(documents: list[Json], name: str) -> list[Json]:
-    return [{key: value for key, value in document.items() if key != name} for document in documents]
-
-
-def _each(documents: list[Json], name: str, value: object) -> list[Json]:
-    return [{**document, name: value} if name in document else document for document in documents]
-
-
-@fault(Stage.REPLY, PLAIN, also=(CHUNK,), fits=lambda contract: required(contract, "id"))
-def id_is_left_out(documents: list[Json], call: Call) -> list[Json]:
-    """Replies have no id."""
-    return _without(documents, "id")
-
-
-@fault(Stage.REPLY, PLAIN, also=(CHUNK,), fits=lambda contract: required(contract, "object"))
-def object_is_left_out(documents: list[Json], call: Call) -> list[Json]:
-    """Replies do not say what kind of object they are."""
-    return _without(documents, "object")
-
-
-@fault(Stage.REPLY, PLAIN, also=(CHUNK,), fits=lambda contract: required(contract, "model"))
-def model_is_null(documents: list[Json], call: Call) -> list[Json]:
-    """Replies name no model."""
-    return _each(documents, "model", None)
-
-
-@fault(Stage.REPLY, CHUNK, only=streaming, fits=lambda contract: required(contract, "model"))
-def chunks_do_not_name_the_model(documents: list[Json], call: Call) -> list[Json]:
-    """Chunks have no model."""
-    return _without(documents, "model")
-
-
-@fault(Stage.REPLY, PLAIN, also=(CHUNK,), imitates="Completions declared themselves as chat completions.")
-def object_is_that_of_chat(documents: list[Json], call: Call) -> list[Json]:
-    """Replies say that they are chat completions."""
-    return _each(documents, "object", "chat.completion")
-
-
-@fault(Stage.REPLY, CHUNK, only=streaming, imitates="Chunks of completions declared themselves as chat chunks.")
-def chunks_are_those_of_chat(documents: list[Json], call: Call) -> list[Json]:
-    """Chunks say that they are chunks of a chat completion."""
-    return _each(documents, "object", "chat.completion.chunk")
-
-
-@fault(Stage.REPLY, PLAIN, also=(CHUNK, "created_is_in_seconds"), imitates="`created` was a date in words.")
-def created_is_a_date(documents: list[Json], call: Call) -> list[Json]:
-    """`created` is a date in words."""
-    return _each(documents, "created", "2026-01-01T00:00:00Z")
+left_out("id_is_left_out", "Replies have no `id`.", "id")
+left_out("object_is_left_out", "Replies have no `object`.", "object")
+left_out("chunks_do_not_name_the_model", "Chunks have no `model`.", "model", check=CHUNK, also=(), only=streaming)
+replaced("model_is_null", "`model` is null.", "model", None, fits=lambda contract: required(contract, "model"))
+replaced(
+    "object_is_that_of_chat",
+    "`object` is that of chat completions.",
+    "object",
+    "chat.completion",
+    imitates="Completions declared themselves as chat completions.",
+)
+replaced(
+    "chunks_are_those_of_chat",
+    "`object` in chunks is that of chat completion chunks.",
+    "object",
+    "chat.completion.chunk",
+    check=CHUNK,
+    also=(),
+    only=streaming,
+    imitates="Chunks of completions declared themselves as chat chunks.",
+)
+replaced(
+    "created_is_a_date",
+    "`created` is a date and time as a string.",
+    "created",
+    "2026-01-01T00:00:00Z",
+    also=(CHUNK, "created_is_in_seconds"),
+    imitates="`created` was a date as a string.",
+)
 
 
 @fault(
     Stage.REPLY,
-    "created_is_in_seconds",
-    also=(PLAIN, CHUNK),
-    variants=("plain", "streamed"),
-    imitates="Servers counted milliseconds.",
+    PLAIN,
+    also=("tier_is_reported", CHUNK),
+    fits=lambda contract: required(contract, contract.by_role(Role.REPORTED)),
 )
-def created_is_in_milliseconds(documents: list[Json], call: Call) -> list[Json]:
-    """`created` counts milliseconds."""
-    return [{**document, "created": document["created"] * 1000} for document in documents]
+def tier_is_left_out(documents: list[Json], call: Call) -> list[Json]:
+    """Replies do not name the service tier, although it is promised."""
+    return without_member(documents, call.reference.shape.reported)
 
 
 @fault(
     Stage.REPLY,
-    "created_agrees_with_the_clock",
-    variants=("plain", "streamed"),
-    imitates="A naive local time was taken for UTC.",
+    PLAIN,
+    also=("created_is_in_seconds", CHUNK),
+    imitates="A gateway sent its clock as it was, fractions included.",
+    fits=lambda contract: contract.response["properties"]["created"].get("type") == "integer",
 )
-def created_is_local_time(documents: list[Json], call: Call) -> list[Json]:
-    """`created` is the server's local time, eight hours ahead of UTC."""
-    return [{**document, "created": document["created"] + 8 * 3600} for document in documents]
-
-
-@fault(Stage.REPLY, "created_is_in_seconds", also=(PLAIN, CHUNK))
-def created_is_zero(documents: list[Json], call: Call) -> list[Json]:
-    """`created` is 0."""
-    return _each(documents, "created", 0)
+def created_has_a_fraction(documents: list[Json], call: Call) -> list[Json]:
+    """`created` has a fraction."""
+    return [{**document, "created": document["created"] + 0.25} for document in documents]
 
 
 @fault(
     Stage.REPLY,
-    "id_is_not_empty",
-    also=(PLAIN, CHUNK, "ids_are_unique"),
-    variants=("plain", "streamed"),
-    imitates="Ids were empty strings.",
+    PLAIN,
+    also=(CHUNK,),
+    fits=lambda contract: "system_fingerprint" in contract.response.get("properties", {}),
 )
-def id_is_empty(documents: list[Json], call: Call) -> list[Json]:
-    """The id is an empty string."""
-    return _each(documents, "id", "")
+def fingerprint_is_a_number(documents: list[Json], call: Call) -> list[Json]:
+    """`system_fingerprint` is a number."""
+    return [{**document, "system_fingerprint": 7} for document in documents]
 
 
-@fault(Stage.REPLY, "ids_are_unique")
-def all_ids_are_alike(documents: list[Json], call: Call) -> list[Json]:
-    """All completions have the same id."""
-    return _each(documents, "id", "cmpl-id")
+# Choices.
 
 
 @fault(
-    Stage.REPLY, PLAIN, also=("suffix_is_used", CHUNK, *SEEN), imitates="A native reply of the engine had no choices."
+    Stage.REPLY,
+    PLAIN,
+    also=("suffix_is_used", CHUNK, *CHOICES),
+    imitates="A native reply of the engine had no choices.",
 )
 def choices_have_another_name(documents: list[Json], call: Call) -> list[Json]:
     """The list of choices is called `completions`."""
-    return [{**_without([document], "choices")[0], "completions": document["choices"]} for document in documents]
+    bare = without_member(documents, "choices")
+    return [{**rest, "completions": document["choices"]} for rest, document in zip(bare, documents, strict=True)]
 
 
 @fault(
     Stage.REPLY,
     PLAIN,
     also=(
-        "suffix_is_used",
-        CHUNK,
-        *SEEN,
-        "echo_begins_with_prompt",
-        "tokens_join_to_text",
-        "length_comes_with_text",
-        "json_is_valid",
-        "bias_forces",
-        "logprobs_are_returned",
-        "text_offsets_follow_tokens",
+        "suffix_is_used", CHUNK, *CHOICES, "echo_begins_with_prompt", "tokens_join_to_text", "length_comes_with_text",
+        "json_is_valid", "bias_forces", "logprobs_are_returned", "text_offsets_follow_tokens",
     ),
     imitates="Completions came in the shape of chat: `message` in place of `text`.",
-)
+)  # fmt: skip
 def text_comes_as_a_message(documents: list[Json], call: Call) -> list[Json]:
-    """Choices have a `message`, not a `text`."""
+    """Choices have a `message` in place of `text`."""
     for choice in choices(documents):
         choice["message"] = {"role": "assistant", "content": choice.pop("text")}
     return documents
@@ -184,17 +169,13 @@ def text_comes_as_a_message(documents: list[Json], call: Call) -> list[Json]:
     CHUNK,
     only=streaming,
     also=(
-        "batch_is_singles",
-        *SEEN,
-        "echo_begins_with_prompt",
-        "length_comes_with_text",
-        "stop_cuts_earliest",
+        "batch_is_singles", *CHOICES, "echo_begins_with_prompt", "length_comes_with_text", "stop_cuts_earliest",
         "suffix_is_used",
     ),
     imitates="Chunks of text had a `delta` as in chat.",
-)
+)  # fmt: skip
 def text_comes_as_a_delta(documents: list[Json], call: Call) -> list[Json]:
-    """Choices of chunks have a `delta`, not a `text`."""
+    """Choices in chunks have a `delta` in place of `text`."""
     for choice in choices(documents):
         choice["delta"] = {"content": choice.pop("text")}
     return documents
@@ -202,23 +183,23 @@ def text_comes_as_a_delta(documents: list[Json], call: Call) -> list[Json]:
 
 @fault(Stage.REPLY, CHUNK, only=streaming, imitates="The finish chunk had text null.")
 def last_text_is_null(documents: list[Json], call: Call) -> list[Json]:
-    """A chunk that brings no text has `text: null`."""
+    """In chunks without text, `text` is null."""
     for choice in choices(documents):
         choice["text"] = choice["text"] or None
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=(*SEEN, "suffix_is_used"))
+@fault(Stage.REPLY, PLAIN, also=(*CHOICES, "suffix_is_used"))
 def index_is_left_out(documents: list[Json], call: Call) -> list[Json]:
-    """Choices have no index."""
+    """Choices have no `index`."""
     for choice in choices(documents):
         del choice["index"]
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=(*SEEN, "suffix_is_used"))
+@fault(Stage.REPLY, PLAIN, also=(*CHOICES, "suffix_is_used"))
 def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
-    """The index of a choice is a string."""
+    """The `index` of a choice is a string."""
     for choice in choices(documents):
         choice["index"] = str(choice["index"])
     return documents
@@ -228,18 +209,14 @@ def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     PLAIN,
     also=(
-        "batch_is_singles",
-        "cut_text_finishes_with_length",
-        "stop_finishes_with_stop",
-        "twin_finish_agrees",
-        CHUNK,
+        "batch_is_singles", "cut_text_finishes_with_length", "stop_finishes_with_stop", "twin_finish_agrees", CHUNK,
         "every_choice_finishes",
     ),
-    only=lambda call: not call.streamed,
-    imitates="The key finish_reason was missing.",
-)
+    only=plain,
+    imitates="The member finish_reason was missing.",
+)  # fmt: skip
 def finish_reason_is_left_out(documents: list[Json], call: Call) -> list[Json]:
-    """Choices of plain replies have no `finish_reason`."""
+    """Choices in plain replies have no `finish_reason`."""
     for choice in choices(documents):
         choice.pop("finish_reason", None)
     return documents
@@ -249,81 +226,77 @@ def finish_reason_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     Stage.REPLY,
     PLAIN,
     also=(
-        "tier_is_reported",
-        CHUNK,
+        "logprobs_are_returned", "twin_logprobs_agree", CHUNK, "logprob_lists_are_parallel", "tokens_join_to_text",
+        "logprobs_cover_echo", "zero_logprobs_means_sampled_only",
     ),
-    fits=requires_service_tier,
-)
-def tier_is_left_out(documents: list[Json], call: Call) -> list[Json]:
-    """Replies do not name the service tier, where that is promised."""
-    return _without(documents, call.reference.shape.reported)
+    needs=("logprobs",),
+    fits=lambda contract: '"token_logprobs"' in dumps(contract.response),
+)  # fmt: skip
+def tokens_are_objects(documents: list[Json], call: Call) -> list[Json]:
+    """The tokens of log probabilities are objects, not strings."""
+    for choice in choices(documents):
+        if choice.get("logprobs"):
+            choice["logprobs"]["tokens"] = [{"token": token} for token in choice["logprobs"]["tokens"]]
+    return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=(CHUNK,), fits=lambda contract: described(contract, "system_fingerprint"))
-def fingerprint_is_a_number(documents: list[Json], call: Call) -> list[Json]:
-    """The fingerprint is a number."""
-    return [{**document, "system_fingerprint": 7} for document in documents]
+# Usage.
 
 
 @fault(
-    Stage.REPLY,
-    "usage_counts_are_whole",
-    also=(
-        CHUNK,
-        PLAIN,
-        "usage_adds_up",
-        "twin_usage_agrees",
-        "length_uses_the_limit",
-        "usage_has_three_counts",
-        "batch_usage_is_the_sum",
-    ),
+    Stage.USAGE,
+    PLAIN,
+    fits=lambda contract: required(contract, "usage"),
+    only=plain,
+    also=BATCH,
 )
-def counts_are_strings(documents: list[Json], call: Call) -> list[Json]:
-    """The counts of usage are strings."""
-    for usage in usages(documents):
-        usage["prompt_tokens"] = str(usage["prompt_tokens"])
-    return documents
+def usage_is_left_out_of_plain_replies(usage: Json, call: Call) -> Json | None:
+    """Plain replies have no `usage`, although it is promised."""
+    return None
 
 
 @fault(
     Stage.REPLY,
     PLAIN,
-    also=(
-        "logprobs_are_returned",
-        "twin_logprobs_agree",
-        CHUNK,
-        "logprob_lists_are_parallel",
-        "tokens_join_to_text",
-        "logprobs_cover_echo",
-        "zero_logprobs_means_sampled_only",
-    ),
-    needs=("logprobs",),
-    fits=describes_logprobs,
+    fits=lambda contract: '"total_tokens"' in dumps(contract.response),
+    only=plain,
+    also=("usage_has_three_counts", "usage_adds_up", *BATCH),
 )
-def tokens_are_objects(documents: list[Json], call: Call) -> list[Json]:
-    """The tokens of log probabilities are objects, not strings."""
-    for choice in choices(documents):
-        if choice.get("logprobs"):
-            choice["logprobs"]["tokens"] = [{"token": one} for one in choice["logprobs"]["tokens"]]
+def usage_lacks_its_total(documents: list[Json], call: Call) -> list[Json]:
+    """The usage of plain replies has no `total_tokens`."""
+    for usage in usages(documents):
+        usage.pop("total_tokens", None)
     return documents
+
+
+# Errors.
 
 
 @fault(
-    Stage.REPLY,
-    "text_has_no_lone_surrogates",
-    variants=("plain", "streamed"),
-    also=(
-        "echo_of_zero_tokens",
-        "effects",
-        "max_tokens_zero",
-        "completion_tokens_are_counted",
-        "echo_adds_only_the_prompt",
-        "logprobs",
-        "stop_cuts_earliest",
-    ),
+    Stage.ERROR,
+    "error_field_conforms",
+    also=(*errors.SHAPE, "error_message_is_clean"),
+    fits=lambda contract: bool(contract.errors),
 )
-def half_a_pair_is_sent(documents: list[Json], call: Call) -> list[Json]:
-    """A text ends in one half of a surrogate pair."""
-    for choice in choices(documents):
-        choice["text"] += "\ud83d"
-    return documents
+def errors_are_of_another_shape(body: Json, call: Call) -> Json:
+    """Refusals have the shape of another provider's."""
+    if "error" in body:
+        return {"error": {"code": 400, "message": [str(body["error"].get("message", ""))]}}
+    return {"detail": str(body.get("detail", ""))}
+
+
+@fault(
+    Stage.ERROR,
+    "error_field_conforms",
+    also=errors.SHAPE,
+    fits=lambda contract: bool(contract.errors),
+    imitates="`code` came as the status, a number, where a string is documented.",
+)
+def error_types_are_mixed_up(body: Json, call: Call) -> Json:
+    """Members of an error are numbers, lists or null where strings are documented."""
+    if isinstance(body.get("error"), dict):
+        return {"error": {**body["error"], "code": 400, "type": ["invalid"]}}
+    listed: Any = body.get("detail")
+    if not listed:
+        return body
+    return {"detail": [{**problem, "loc": ".".join(map(str, problem["loc"])), "msg": None} for problem in listed]}

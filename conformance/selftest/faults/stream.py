@@ -1,41 +1,36 @@
-"""The chunks of one stream do not belong together, or say too much."""
+"""The chunks of a stream do not belong together, repeat text, or have no choices."""
 
 from __future__ import annotations
 
 from conformance.reference.alterations import Call, Stage
-from conformance.selftest.edits import Json, choices, streaming
+from conformance.selftest.edits import Json, choices, streaming, wants_usage
 from conformance.selftest.fault import fault
 
 
 @fault(Stage.REPLY, "chunks_share_one_id", only=streaming, imitates="Servers made a new id for each chunk.")
 def id_changes_with_each_chunk(documents: list[Json], call: Call) -> list[Json]:
     """Each chunk has an id of its own."""
-    return [{**document, "id": f"{document['id']}-{place}"} for place, document in enumerate(documents)]
+    return [{**document, "id": f"{document['id']}-{number}"} for number, document in enumerate(documents)]
 
 
 @fault(Stage.REPLY, "chunks_share_one_id", only=lambda call: call.streamed and call.params.n > 1)
 def id_differs_between_choices(documents: list[Json], call: Call) -> list[Json]:
-    """With n, each choice of a stream has an id of its own."""
+    """With n, the chunks of each choice have an id of their own."""
     for document in documents:
         for choice in document["choices"][:1]:
             document["id"] += f"-{choice['index']}"
     return documents
 
 
-@fault(
-    Stage.REPLY,
-    "chunks_share_one_id",
-    needs=("stream_options",),
-    only=lambda call: call.streamed and call.params.include_usage,
-)
+@fault(Stage.REPLY, "chunks_share_one_id", needs=("stream_options",), only=wants_usage)
 def id_of_the_usage_chunk_is_new(documents: list[Json], call: Call) -> list[Json]:
-    """The last chunk, which reports usage, has another id."""
+    """The chunk with usage has another id than the others."""
     return [*documents[:-1], {**documents[-1], "id": "cmpl-usage"}]
 
 
 @fault(Stage.REPLY, "chunks_share_one_model", only=streaming)
 def model_changes_within_a_stream(documents: list[Json], call: Call) -> list[Json]:
-    """Later chunks name another model."""
+    """Chunks after the first name another model."""
     return [*documents[:1], *({**document, "model": "fallback-model"} for document in documents[1:])]
 
 
@@ -43,36 +38,26 @@ def model_changes_within_a_stream(documents: list[Json], call: Call) -> list[Jso
     Stage.REPLY,
     "deltas_are_not_cumulative",
     also=(
-        "batch_is_singles",
-        "narrow_sampling_is_greedy",
-        "stop_that_never_matches",
-        "bias_forces",
-        "twin_text_agrees",
-        "stop_text_is_as_promised",
-        "tokens_join_to_text",
-        "json_is_valid",
-        "burst_does_not_mix",
-        "stop_cuts_earliest",
-        "no_partial_stop_leaks",
-        "echo_adds_only_the_prompt",
-        "longer_limit_extends",
+        "batch_is_singles", "narrow_sampling_is_greedy", "stop_that_never_matches", "bias_forces", "twin_text_agrees",
+        "stop_text_is_as_promised", "tokens_join_to_text", "json_is_valid", "burst_does_not_mix", "stop_cuts_earliest",
+        "no_partial_stop_leaks", "echo_adds_only_the_prompt", "longer_limit_extends",
     ),
-    only=lambda call: call.streamed,
+    only=streaming,
     imitates="A server repeated the whole text so far in every chunk.",
-)
+)  # fmt: skip
 def deltas_repeat_the_text_so_far(documents: list[Json], call: Call) -> list[Json]:
-    """Each chunk holds all of the text so far."""
-    told: dict[int, str] = {}
+    """Each chunk repeats the text of the chunks before it."""
+    so_far: dict[int, str] = {}
     for choice in choices(documents):
-        told[choice["index"]] = choice["text"] = told.get(choice["index"], "") + choice["text"]
+        so_far[choice["index"]] = choice["text"] = so_far.get(choice["index"], "") + choice["text"]
     return documents
 
 
 @fault(Stage.REPLY, "chunk_has_choices", also=("chunk_field_conforms", "other_chunks_carry_null_usage"), only=streaming)
 def heartbeat_chunk_has_no_choices(documents: list[Json], call: Call) -> list[Json]:
-    """A chunk with neither choices nor usage keeps the connection busy."""
-    beat = {name: value for name, value in documents[0].items() if name not in {"choices", "usage"}}
-    return [beat, *documents]
+    """A chunk with neither choices nor usage is sent to keep the connection open."""
+    heartbeat = {name: value for name, value in documents[0].items() if name not in {"choices", "usage"}}
+    return [heartbeat, *documents]
 
 
 @fault(
@@ -82,5 +67,5 @@ def heartbeat_chunk_has_no_choices(documents: list[Json], call: Call) -> list[Js
     imitates="A cloud's first chunk holds an empty list of choices and a filter's report.",
 )
 def first_chunk_has_an_empty_list(documents: list[Json], call: Call) -> list[Json]:
-    """The stream opens with a chunk whose list of choices is empty."""
+    """The first chunk has an empty list of choices."""
     return [{**documents[0], "choices": []}, *documents]

@@ -1,0 +1,150 @@
+"""Log probabilities of tokens and of their alternatives have impossible values, or too few or too many entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.reference.alterations import Call, Stage
+from conformance.selftest.edits import Json, choices, logprobs, scored
+from conformance.selftest.fault import fault
+from conformance.selftest.faults.logprobs import NEEDS, TEXT
+
+VALUES = ("logprobs_are_finite", "top_logprobs_are_plausible", "plain_field_conforms", "chunk_field_conforms")
+Alternatives = dict[str, float]
+
+
+def with_values(documents: list[Json], change: Callable[[float], object]) -> list[Json]:
+    """The documents with the log probability of each sampled token changed."""
+    for lists in logprobs(documents):
+        lists["token_logprobs"] = [None if value is None else change(value) for value in lists["token_logprobs"]]
+    return documents
+
+
+def with_alternatives(documents: list[Json], change: Callable[[Alternatives], Alternatives]) -> list[Json]:
+    """The documents with the alternatives of each token changed."""
+    for lists in logprobs(documents):
+        lists["top_logprobs"] = [None if top is None else change(top) for top in lists["top_logprobs"]]
+    return documents
+
+
+# Values.
+
+
+@fault(
+    Stage.REPLY,
+    "logprobs_are_finite",
+    needs=NEEDS,
+    only=scored,
+    when=("plain", "streamed"),
+    also=VALUES,
+    imitates="Values were positive: logits that were not normalised.",
+)
+def values_are_positive(documents: list[Json], call: Call) -> list[Json]:
+    """Values are logits, not log probabilities, and some are positive."""
+    with_values(documents, lambda value: value + 12)
+    return with_alternatives(documents, lambda top: {name: value + 12 for name, value in top.items()})
+
+
+@fault(
+    Stage.REPLY,
+    "logprobs_are_finite",
+    needs=NEEDS,
+    only=scored,
+    also=(
+        *VALUES, *TEXT, "plain_is_one_json_text", "stream_payloads_are_json", "every_choice_finishes",
+        "twin_text_agrees", "choices_are_complete", "twin_choices_agree", "twin_logprobs_agree", "usage_chunk_is_sent",
+        "logprobs_are_returned", "logprobs_change_nothing", "choices_agree_when_greedy",
+        "zero_logprobs_means_sampled_only", "logprobs_cover_echo", "choices_are_in_order", "choice_indices_are_unique",
+        "best_of_returns_n", "twin_finish_agrees", "bias_bans",
+    ),
+    imitates="The log probability of an impossible token was minus infinity.",
+)  # fmt: skip
+def impossible_values_are_strings(documents: list[Json], call: Call) -> list[Json]:
+    """The log probability of an unlikely token is the string "-inf"."""
+    return with_values(documents, lambda value: "-inf" if value < -2 else value)
+
+
+@fault(
+    Stage.REPLY,
+    "top_logprobs_are_plausible",
+    needs=NEEDS,
+    only=lambda call: (call.params.logprobs or 0) > 1,
+    when=("plain", "streamed"),
+    also=("logprobs_are_finite",),
+    imitates="Values were not a log-softmax.",
+)
+def alternatives_are_probabilities_halved(documents: list[Json], call: Call) -> list[Json]:
+    """Alternatives have a hundredth of their log probability, so that their probabilities sum to more than 1."""
+    return with_alternatives(documents, lambda top: {name: value / 100 for name, value in top.items()})
+
+
+@fault(
+    Stage.REPLY,
+    "top_logprobs_are_plausible",
+    needs=NEEDS,
+    only=lambda call: (call.params.logprobs or 0) > 0,
+    also=("filter_bounds_the_choice",),
+)
+def alternatives_are_those_of_the_next_token(documents: list[Json], call: Call) -> list[Json]:
+    """The sampled token's log probability is not the one that its alternatives list for it."""
+    return with_values(documents, lambda value: value - 1.5)
+
+
+# Alternatives.
+
+
+@fault(
+    Stage.REPLY,
+    "top_logprobs_have_n",
+    needs=NEEDS,
+    only=lambda call: (call.params.logprobs or 0) > 2,
+    when=("plain", "streamed"),
+    also=("sampled_token_is_listed",),
+)
+def alternatives_are_two_at_most(documents: list[Json], call: Call) -> list[Json]:
+    """At most two alternatives are listed, however many were requested."""
+    return with_alternatives(documents, lambda top: dict(list(top.items())[:2]))
+
+
+@fault(
+    Stage.REPLY,
+    "top_logprobs_have_n",
+    needs=NEEDS,
+    only=scored,
+    also=("zero_logprobs_means_sampled_only", "top_logprobs_are_plausible"),
+)
+def alternatives_are_always_many(documents: list[Json], call: Call) -> list[Json]:
+    """Ten more alternatives are listed than requested."""
+    extra = {f" q{number}": -20.0 - number for number in range(10)}
+    return with_alternatives(documents, lambda top: {**top, **extra})
+
+
+@fault(
+    Stage.REPLY,
+    "top_logprobs_have_n",
+    needs=NEEDS,
+    also=("schema", "logprobs", "effects"),
+    only=lambda call: bool(call.params.logprobs),
+)
+def alternatives_are_missing_in_places(documents: list[Json], call: Call) -> list[Json]:
+    """Every third token has null in place of its alternatives."""
+    counts: dict[int, int] = {}
+    for choice in choices(documents):
+        lists = choice.get("logprobs") or {"top_logprobs": []}
+        first = counts.get(choice["index"], 0)
+        listed = lists["top_logprobs"]
+        lists["top_logprobs"] = [None if (first + number) % 3 == 1 else top for number, top in enumerate(listed)]
+        counts[choice["index"]] = first + len(listed)
+    return documents
+
+
+@fault(
+    Stage.REPLY,
+    "sampled_token_is_listed",
+    needs=NEEDS,
+    only=lambda call: (call.params.logprobs or 0) > 0,
+    also=("top_logprobs_have_n",),
+)
+def sampled_token_is_not_among_the_best(documents: list[Json], call: Call) -> list[Json]:
+    """The sampled token is listed only where it is one of the likeliest."""
+    return with_alternatives(documents, lambda top: dict(list(top.items())[: call.params.logprobs or 0]))
