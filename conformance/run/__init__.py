@@ -2,7 +2,7 @@
 
 `runner` is the one loop that drives a plan through a sender; `launch` makes a run from settings, `locked_run` from a
 plan lock, and `replan` plans a recorded run again. `preflight` decides whether an API answers at all, `confirm` what is
-sent again, `shrink` and `reproducer` find the smallest request that shows a failure; `doctor` checks a target beforehand.
+sent again, `shrink` and `reproducer` find the smallest request that shows a failure; `doctor` checks a target first.
 
 Never imports reports, certificates, the command line or pytest, and none of the self-tests, which drive this loop too.
 """
