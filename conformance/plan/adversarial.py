@@ -1,4 +1,4 @@
-"""Odd and hostile requests, one after another, each batch followed by a plain one that must still be answered."""
+"""Adversarial requests, sent one after another, each batch followed by a plain request that must be answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from conformance.model import Membership, RequestCase, Validity
 from conformance.model.json_text import dumps
-from conformance.plan.case_group import CaseGroup
+from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import TOKENS_LONG, PlanContext, part, rename
 from conformance.plan.factors import ABSENT
 from conformance.plan.invalid_requests import oversized_counts
@@ -16,23 +16,23 @@ from conformance.plan.invalid_requests import oversized_counts
 MEGABYTE: Final = 1_000_000
 DEEP: Final = 100_000
 BATCHES: Final = 99
-BATCH: Final = 6  # one plain request answers for so many hostile ones
+BATCH: Final = 6  # adversarial requests before each plain one
 
 
 def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
-    """The hostile wave: it is sent in order, so that a probe stands behind the cases that it answers for."""
+    """The adversarial phase. It is sent in order, so that each plain probe follows the requests that it checks on."""
     if not context.hostile or "alive" not in context.kinds:
         return
-    found = list(_hostile(context))
+    found = list(_adversarial_bodies(context))
     if not context.full:
-        batch = _watched(context, "batch", [*found[:1], *_left(context)], 0)
-        yield replace(batch, rank=2)
+        batch = _batch(context, "batch", [*found[:1], *_disconnects(context)], 0)
+        yield replace(batch, rank=Rank.RELEVANT)
         yield replace(batch, cases=batch.cases[-1:], copies=batch.copies[-1:])  # where there is no room for more
         return
     for place in range(0, len(found), BATCH):
-        yield _watched(context, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
-    for left in _left(context):
-        yield _watched(context, "disconnect", [left], BATCHES)
+        yield _batch(context, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
+    for left in _disconnects(context):
+        yield _batch(context, "disconnect", [left], BATCHES)
     if flood := [
         rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in oversized_counts(context)
     ]:
@@ -40,10 +40,10 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
             part("refuse", group.key, "control") for one in flood for group in one.groups if group.role == "probe"
         ]
         probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
-        yield CaseGroup("hostile", 6, (*flood, probe), (*(0 for _ in flood), BATCHES + 2))
+        yield CaseGroup("hostile", Rank.EXTRA, (*flood, probe), (*(0 for _ in flood), BATCHES + 2))
 
 
-def _watched(context: PlanContext, key: str, cases: list[RequestCase], number: int) -> CaseGroup:
+def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int) -> CaseGroup:
     odd = [
         context.case("hostile", case.content, part("alive", key, "hostile"), *_overflowing(context, case),
                    validity=case.validity, hostile=True, headers=case.headers, note=case.note,
@@ -52,62 +52,62 @@ def _watched(context: PlanContext, key: str, cases: list[RequestCase], number: i
     ]  # fmt: skip
     keys = (key, "protocol") if number == 0 else (key,)
     probe = context.case("alive", context.base, *(part("alive", one, "probe") for one in keys))
-    return CaseGroup("hostile", 3, (*odd, probe), (*(0 for _ in odd), number + 1))
+    return CaseGroup("hostile", Rank.NORMAL, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 
 def _overflowing(context: PlanContext, case: RequestCase) -> Iterator[Membership]:
-    """A prompt that no common context holds tells, where it is refused for that, that there is a context."""
+    """A prompt longer than any common context, where refused for its length, shows that a context is enforced."""
     if len(case.content) >= MEGABYTE:
         for row in context.rows_on("overflow"):
             if row.params.get("behaviour") == "refuse":
                 yield part("overflow", row.id, "long")
 
 
-def _left(context: PlanContext) -> Iterator[RequestCase]:
-    """A client that goes away in mid-stream."""
+def _disconnects(context: PlanContext) -> Iterator[RequestCase]:
+    """A client that closes the connection during a stream."""
     if context.has("stream", "max_tokens"):
         body = context.body({"stream": True, "stream_options": ABSENT, "max_tokens": TOKENS_LONG * 2})
         yield context.case("hostile", body, hang_up_after=1)
 
 
-def _hostile(context: PlanContext) -> Iterator[RequestCase]:
-    def odd(note: str, content: bytes, validity: Validity = Validity.UNSPECIFIED) -> RequestCase:
+def _adversarial_bodies(context: PlanContext) -> Iterator[RequestCase]:
+    def raw(note: str, content: bytes, validity: Validity = Validity.UNSPECIFIED) -> RequestCase:
         return RequestCase("", content, "hostile", validity, note=note)
 
-    def told(note: str, **members: Any) -> RequestCase:
+    def changed(note: str, **members: Any) -> RequestCase:
         body = context.body(members)
         content = dumps(body).encode()
         judged = context.validity(content, body)
-        return odd(note, content, Validity.INVALID if judged is Validity.INVALID else Validity.UNSPECIFIED)
+        return raw(note, content, Validity.INVALID if judged is Validity.INVALID else Validity.UNSPECIFIED)
 
     base = dumps(context.base).encode()
-    yield odd("nested deeper than a stack", _with(context, "prompt", b"[" * DEEP + b"]" * DEEP), Validity.INVALID)
-    yield told("NUL, surrogates and controls", prompt="a\x00b\ud800c\x1b[2J\r\ndata: [DONE]\r\n\r\n")
-    yield odd("the same member twice", base[:-1] + b',"max_tokens":1,"max_tokens":2}')
-    yield told("an empty prompt", prompt="")
-    yield told("only white space", prompt=" \t\n\u00a0\u3000")
-    yield odd("a number of ten thousand digits", _with(context, "seed", b"9" * 10_000), Validity.UNSPECIFIED)
+    yield raw("nested deeper than a stack", _with(context, "prompt", b"[" * DEEP + b"]" * DEEP), Validity.INVALID)
+    yield changed("NUL, surrogates and controls", prompt="a\x00b\ud800c\x1b[2J\r\ndata: [DONE]\r\n\r\n")
+    yield raw("the same member twice", base[:-1] + b',"max_tokens":1,"max_tokens":2}')
+    yield changed("an empty prompt", prompt="")
+    yield changed("only white space", prompt=" \t\n\u00a0\u3000")
+    yield raw("a number of ten thousand digits", _with(context, "seed", b"9" * 10_000), Validity.UNSPECIFIED)
     if context.has("stop"):
-        yield told("an empty stop sequence", stop="")
-        yield told("an empty stop sequence in a list", stop=["", "\n"])
-    yield odd("a byte order mark", b"\xef\xbb\xbf" + base)
-    yield told("a prototype in the way", __proto__={"stream": True}, constructor={"prototype": {}})
-    yield told("ids that no vocabulary has", prompt=[2**31 - 1, 0, 7])
-    yield told("a negative id", prompt=[-1])
-    yield odd("a huge exponent", _with(context, "temperature", b"1e400"), Validity.INVALID)
-    yield odd("minus zero", _with(context, "temperature", b"-0.0"))
+        yield changed("an empty stop sequence", stop="")
+        yield changed("an empty stop sequence in a list", stop=["", "\n"])
+    yield raw("a byte order mark", b"\xef\xbb\xbf" + base)
+    yield changed("a prototype in the way", __proto__={"stream": True}, constructor={"prototype": {}})
+    yield changed("ids that no vocabulary has", prompt=[2**31 - 1, 0, 7])
+    yield changed("a negative id", prompt=[-1])
+    yield raw("a huge exponent", _with(context, "temperature", b"1e400"), Validity.INVALID)
+    yield raw("minus zero", _with(context, "temperature", b"-0.0"))
     if context.has("logit_bias"):
-        yield told("a bias on no token", logit_bias={"not a number": 1})
-        yield told("a bias on an id that no vocabulary has", logit_bias={"99999999": 1})
-    yield told("a prompt of one character many times", prompt="a" * 3000)
+        yield changed("a bias on no token", logit_bias={"not a number": 1})
+        yield changed("a bias on an id that no vocabulary has", logit_bias={"99999999": 1})
+    yield changed("a prompt of one character many times", prompt="a" * 3000)
     if context.has("user"):
-        yield told("a long name", user="u" * 20_000)
-    yield told("a thousand unknown members", **{f"x_{place}": place for place in range(1000)})
-    yield odd("a megabyte of prompt", _with(context, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
+        yield changed("a long name", user="u" * 20_000)
+    yield changed("a thousand unknown members", **{f"x_{place}": place for place in range(1000)})
+    yield raw("a megabyte of prompt", _with(context, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
 
 
 def _with(context: PlanContext, member: str, value: bytes) -> bytes:
-    """The base with one member spelled in bytes."""
+    """The base request with the value of one member given as bytes."""
     rest = dumps({name: one for name, one in context.base.items() if name != member}).encode()
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 

@@ -43,7 +43,7 @@ def beyond(context: PlanContext, limit: Limit, keyword: str) -> Iterator[Any]:
 
 
 def shaped(parameter: str, value: Any, key: str = "100") -> Any:
-    """The member's value in which a number is the member itself, a map's value, or a list's length."""
+    """The member whose value, map value or list length is this number."""
     if parameter.endswith(".*"):
         return {key: value}
     if parameter.endswith("[]"):
@@ -67,7 +67,7 @@ def _step(context: PlanContext, limit: Limit) -> float:
 
 
 def whole(value: float, step: float) -> float:
-    """The value in the form that the parameter has, and without the dust of binary fractions."""
+    """The value as an integer where the parameter counts, else without binary rounding errors."""
     return int(value) if step == 1 else round(value, 6)
 
 

@@ -1,4 +1,4 @@
-"""What a plan is made for: one contract, one model, how thorough, and what the target has taught so far."""
+"""What a plan is made for: a contract, a model, a profile, and what is known of the target by now."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from conformance.plan.parameter_values import inside, sample_levels
 
 # Counting goes on by itself, so a model has something to say; its next token is a common one with a small id.
 PROMPT: Final = "One, two, three, four"
-TOKENS_SHORT: Final = 5
-TOKENS_LONG: Final = 12
+TOKENS_SHORT: Final = 5  # of the base request
+TOKENS_LONG: Final = 12  # a text with several words, to be cut or compared
 TOKENS_MANY: Final = (
     64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
 )
-PAIR: Final = ("100", "70")  # tokens that are set against one another, which any vocabulary has
+BIAS_TOKENS: Final = ("100", "70")  # tokens that are set against one another, which any vocabulary has
 NEAR_ZERO_TEMPERATURE: Final = 0.01  # what stands in for temperature 0 where the target refuses 0
 
 
 @dataclass(frozen=True)
 class PlanContext:
-    """The setting of one plan. `without` are parameters that the target does not claim to have."""
+    """What every generator of requests looks at. `without` are parameters that the target does not claim to have."""
 
     contract: Contract
     checks: Mapping[str, Trigger]
@@ -46,9 +46,14 @@ class PlanContext:
     _judged: dict[bytes, Validity] = field(default_factory=dict, repr=False, compare=False)
 
     def has(self, *names: str) -> bool:
-        """Whether all of these parameters are documented, claimed, and not refused whatever their value is."""
-        there, gone, enough = self.contract.parameters, self.known.unsupported, 2 if self.full else 1
-        return all(name in there and name not in self.without and gone.get(name, 0) < enough for name in names)
+        """Whether all of these parameters are documented, claimed, and not rejected whatever their value is."""
+        enough = 2 if self.full else 1  # rejected values that make a parameter unsupported
+        return all(
+            name in self.contract.parameters
+            and name not in self.without
+            and self.known.unsupported.get(name, 0) < enough
+            for name in names
+        )
 
     @cached_property
     def rows(self) -> Mapping[str, Requirement]:
@@ -61,7 +66,7 @@ class PlanContext:
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """The kinds of groups that some requirement of this contract looks at."""
+        """The kinds of groups that the checks of this contract look at."""
         return frozenset(self.checks[row.check].group for row in self.contract.requirements)
 
     def traits(self, name: str) -> ParameterTraits:
@@ -74,7 +79,7 @@ class PlanContext:
 
     @cached_property
     def bare(self) -> dict[str, Any]:
-        """The least that the contract demands, with a small token budget: the base of everything."""
+        """The bare request: the required members, and a small limit of tokens."""
         body: dict[str, Any] = {"model": self.model, "prompt": PROMPT}
         for name, parameter in self.contract.parameters.items():
             if parameter.required and name not in body:
@@ -83,112 +88,124 @@ class PlanContext:
 
     @cached_property
     def base(self) -> dict[str, Any]:
-        """The bare request at temperature 0, so that replies repeat; at nearly 0 where the target refuses that.
+        """The base request: the bare request at temperature 0, so that replies repeat; near 0 where 0 is rejected.
 
-        Where the document leaves open whether 0 may be sent, it is tried: relations between replies rest on it.
+        Where the document leaves open whether 0 may be sent, it is tried: comparisons of replies depend on it.
         """
         if not self.has("temperature"):
             return self.bare
         wanted = (NEAR_ZERO_TEMPERATURE,) if self.known.rejects_temperature_zero else (0, NEAR_ZERO_TEMPERATURE)
-        found = [one for one in wanted if self.validity_alone({"temperature": one}) is not Validity.INVALID]
-        return {**self.bare, "temperature": found[0]} if found else self.bare
+        allowed = [value for value in wanted if self.validity_alone({"temperature": value}) is not Validity.INVALID]
+        return {**self.bare, "temperature": allowed[0]} if allowed else self.bare
 
     @property
     def greedy(self) -> bool:
-        """Whether the base asks for the likeliest token each time."""
+        """Whether the base request takes the likeliest token at each step."""
         return self.base.get("temperature") == 0
 
     def validity_of(self, body: Mapping[str, Any]) -> Validity:
         return self.validity(dumps(body).encode(), body)
 
     def validity_alone(self, patch: Mapping[str, Any]) -> Validity:
-        """The validity of some members by themselves: on the bare request."""
+        """The validity of some members on the bare request."""
         body = {name: value for name, value in {**self.bare, **patch}.items() if value is not MISSING}
         return self.validity(dumps(body).encode(), body)
 
-    def fitting(self, name: str, *forms: Any) -> dict[str, Any]:
-        """The first form of a member that its document allows, as a patch; an empty one where there is none."""
+    def first_allowed(self, name: str, *forms: Any) -> dict[str, Any]:
+        """The first form of a member that the contract does not forbid, as a patch; else an empty patch."""
         patches = ({name: form} for form in forms if self.has(name))
-        return next((one for one in patches if self.validity_alone(one) is not Validity.INVALID), {})
+        return next((patch for patch in patches if self.validity_alone(patch) is not Validity.INVALID), {})
 
     def body(self, *changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The base with members changed; MISSING takes one out."""
-        whole: dict[str, Any] = dict(self.base)
+        """The base request with members changed; MISSING removes one."""
+        members: dict[str, Any] = dict(self.base)
         for change in changes:
-            whole.update(change)
-        return {name: value for name, value in whole.items() if value is not MISSING}
+            members.update(change)
+        return {name: value for name, value in members.items() if value is not MISSING}
+
+    def may_send(self, body: Mapping[str, Any]) -> bool:
+        """Whether the contract does not forbid a body, and the target is not known to reject it."""
+        return not self.barred(body) and self.validity_of(body) is not Validity.INVALID
 
     def validity(self, content: bytes, body: Any) -> Validity:
         """The validity of a body, computed once for each content."""
-        found = self._judged.get(content)
-        if found is None:
-            found = self._judged[content] = validity(self.contract, body)
-        return found
+        judged = self._judged.get(content)
+        if judged is None:
+            judged = self._judged[content] = validity(self.contract, body)
+        return judged
 
     def request(self, body: Mapping[str, Any]) -> RequestView:
         return RequestView(body, self.defaults)
 
     def clashes(self, body: Mapping[str, Any]) -> bool:
-        """Whether a body holds members that do not go together, or of which the contract leaves that open."""
-        return any(combines(self.contract, one, body) for one in self.contract.combinations)
+        """Whether a body holds members that must not be combined, or whose combination the contract leaves open."""
+        return any(combines(self.contract, rule, body) for rule in self.contract.combinations)
 
     def barred(self, body: Mapping[str, Any]) -> bool:
-        """Whether a body holds what may not be combined, by the contract or by what this target refused."""
+        """Whether a body holds what must not be combined, by the contract or because this target rejected it."""
         content = dumps(body)
-        found: bool | None = self.memo.get(content)
-        if found is None:
-            found = self.memo[content] = self._bars(body)
-        return found
+        barred: bool | None = self.memo.get(content)
+        if barred is None:
+            barred = self.memo[content] = self._bars(body)
+        return barred
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """What was computed already of this scene."""
+        """What was computed already from this context."""
         return {}
 
     def _bars(self, body: Mapping[str, Any]) -> bool:
         return self.known.rejects(body) or any(
-            combines(self.contract, one, body)
-            for one in self.contract.combinations
-            if one.validity is Validity.INVALID or one.id in self.known.refused
+            combines(self.contract, rule, body)
+            for rule in self.contract.combinations
+            if rule.validity is Validity.INVALID or rule.id in self.known.refused
         )
 
-    def case(self, origin: str, body: Mapping[str, Any] | bytes, *groups: Membership, **more: Any) -> RequestCase:
-        """A case with the validity that its body has; `more` overrides fields of the case."""
+    def case(self, origin: str, body: Mapping[str, Any] | bytes, *groups: Membership, **fields: Any) -> RequestCase:
+        """A case with the validity of its body; `fields` overrides fields of the case."""
         content = body if isinstance(body, bytes) else dumps(body).encode()
-        told: dict[str, Any] = {"groups": groups, **more}
-        if "validity" not in told:
-            told["validity"] = Validity.INVALID if isinstance(body, bytes) else self.validity(content, body)
-        case = RequestCase("", content, origin, **told)
-        return _named(case, 0)
+        given: dict[str, Any] = {"groups": groups, **fields}
+        if "validity" not in given:
+            given["validity"] = Validity.INVALID if isinstance(body, bytes) else self.validity(content, body)
+        case = RequestCase("", content, origin, **given)
+        return rename(case, f"{case.origin}/{identity(case)}")
 
     def number(self, parameter: str, *wanted: float) -> float | None:
-        """The first of some numbers that is surely inside the documented range."""
+        """The first of these numbers that is surely in the documented range; else its middle; None if neither is."""
         return inside(self.contract.limit(parameter), wanted)
 
 
 def identity(case: RequestCase, copy: int = 0) -> str:
-    """What makes two cases the same request: everything that goes over the wire, and which copy of it this is."""
+    """A hash of everything that goes over the wire and of the copy's number: equal for cases that are one request."""
     wire = [case.method, case.path, case.headers, case.credential, case.hang_up_after, copy]
     return hashlib.sha256(dumps(wire).encode() + b"\n" + case.content).hexdigest()[:10]
-
-
-def _named(case: RequestCase, copy: int) -> RequestCase:
-    return rename(case, f"{case.origin}/{identity(case, copy)}")
 
 
 def rename(case: RequestCase, name: str, groups: Iterable[Membership] | None = None) -> RequestCase:
     """The case under another id, and perhaps with other groups. (Faster than `dataclasses.replace`.)"""
     return RequestCase(
-        name, case.content, case.origin, case.validity, case.breaks,
-        case.groups if groups is None else tuple(dict.fromkeys(groups)),
-        case.method, case.path, case.headers, case.credential, case.hang_up_after, case.hostile, case.repeats,
-        case.note,
-    )  # fmt: skip
+        id=name,
+        content=case.content,
+        origin=case.origin,
+        validity=case.validity,
+        breaks=case.breaks,
+        groups=case.groups if groups is None else tuple(dict.fromkeys(groups)),
+        method=case.method,
+        path=case.path,
+        headers=case.headers,
+        credential=case.credential,
+        hang_up_after=case.hang_up_after,
+        hostile=case.hostile,
+        repeats=case.repeats,
+        note=case.note,
+    )
 
 
 def part(kind: str, key: str, role: str) -> Membership:
-    """A case's part in a group."""
+    """A case's role in a group."""
     return Membership(kind, key, role)
 
 
-__all__ = ["PAIR", "PROMPT", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT", "PlanContext", "identity", "part", "rename"]
+__all__ = [
+    "BIAS_TOKENS", "PROMPT", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT", "PlanContext", "identity", "part", "rename",
+]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Covering arrays by their sizes. Those of the plans that everybody has are kept beside this file.
+"""Covering arrays by their sizes. Those of all plans for conforming targets are stored beside this file.
 
-covertable takes a second for the triples of a large contract, and gives the same for the same: what is kept is what it
-gave. Where a target refuses values, arrays are made on the spot. `python bench/covering.py` keeps them anew.
+covertable takes a second for the triples of a large contract and is deterministic, so its results are stored. Where a
+target rejects values, arrays are computed during the run. `python bench/covering.py` computes the stored ones again.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def array(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], beg
 
 
 def key(request: ArraySpec) -> str:
-    """What an array is kept under."""
+    """The key of a stored array."""
     return sha256(dumps(request).encode()).hexdigest()[:16]
 
 
 @cache
 def stored() -> Mapping[str, list[str]]:
-    """The arrays that are kept, a row as one word."""
+    """The stored arrays, each row as one word."""
     return dict(json.loads(FILE.read_text("ascii"))) if FILE.exists() else {}
 
 
@@ -47,7 +47,7 @@ def _row(word: str) -> Row:
 
 
 def make(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begun: tuple[Row, ...]) -> tuple[Row, ...]:
-    """The array as covertable makes it."""
+    """The array, computed by covertable."""
     names = [f"d{place}" for place in range(len(sizes))]
     factors = {name: list(range(size)) for name, size in zip(names, sizes, strict=True)}
     constraints = [_apart(places, frozenset(levels)) for places, levels in _by_places(banned).items()]
@@ -65,7 +65,7 @@ def _by_places(banned: Iterable[Banned]) -> dict[tuple[int, ...], list[tuple[int
 
 
 def _apart(places: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[str, Any]:
-    """One constraint for all levels of the same dimensions: covertable looks at each constraint very often."""
+    """One constraint for all levels of the same factors: covertable evaluates each constraint very often."""
     names = [f"d{place}" for place in places]
 
     def allowed(row: Mapping[str, int]) -> bool:

@@ -1,4 +1,4 @@
-"""Covering arrays: few requests in which every combination of a few values occurs, and how much of that was reached."""
+"""Covering arrays of the factors: rows in which every combination of a few levels occurs, and the share reached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.plan.factors import Factor
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many combinations of `strength` values were met, of those that the contract allows."""
+    """How many combinations of `strength` factor levels occurred, of those that the contract allows."""
 
     strength: int
     met: int
@@ -38,7 +38,7 @@ def rows(
 ) -> list[Row]:
     """Rows in which every allowed combination of `strength` levels occurs, less what the rows `begun` already hold.
 
-    A row names a level by its place in its dimension. `without` are combinations that are left to other rows.
+    A row names each level by its index in its factor. `without` are combinations that are left to other rows.
     """
     if len(found) < strength:
         return [tuple(row) for row in product(*(range(len(one.levels)) for one in found))] if found else []
@@ -48,7 +48,7 @@ def rows(
 
 
 def _banned(context: PlanContext, found: Sequence[Factor]) -> Iterator[Banned]:
-    """Combinations of levels that the contract does not surely allow, as pairs of dimension and level."""
+    """Combinations that the contract forbids or the target rejects, as pairs of factor and level."""
     owners = {name: place for place, one in enumerate(found) for name in one.base.patch}
     for rule in context.contract.combinations:
         places = sorted({owners[name] for name in _members(rule) if name in owners})
@@ -78,7 +78,7 @@ def body_of(context: PlanContext, found: Sequence[Factor], row: Row) -> dict[str
 
 
 def row_of(found: Sequence[Factor], body: Mapping[str, Any]) -> tuple[int | None, ...]:
-    """The level that a body has in each dimension; None where it has a value that is no level."""
+    """The level that a body has of each factor; None where it has a value that is no level."""
     held = [one.of(body) for one in found]
     return tuple(None if level is None else one.levels.index(level) for one, level in zip(found, held, strict=True))
 
@@ -86,7 +86,7 @@ def row_of(found: Sequence[Factor], body: Mapping[str, Any]) -> tuple[int | None
 def coverage(
     context: PlanContext, found: Sequence[Factor], bodies: Iterable[Mapping[str, Any]], strength: int
 ) -> Coverage:
-    """What share of the allowed combinations of `strength` levels occurs in some bodies."""
+    """The share of the allowed combinations of `strength` levels that occurs in these bodies."""
     banned = set(_banned(context, found))
     met: set[Banned] = set()
     for row in {row_of(found, body) for body in bodies}:

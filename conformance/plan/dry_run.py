@@ -1,4 +1,4 @@
-"""The plan without a target: what would be sent if every documented value were accepted, and what that is worth."""
+"""The plan without a target: what would be sent if every documented value were accepted, and what that covers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ACCEPTED: Final = b'{"choices":[{"index":0,"text":", five, six, seven, eight,",
 
 @dataclass(frozen=True)
 class Plan:
-    """The waves of a run as far as they can be known beforehand."""
+    """The phases of a run as far as they are known beforehand."""
 
     context: PlanContext
     phases: tuple[Phase, ...]
@@ -43,25 +43,25 @@ class Plan:
 
     @property
     def origins(self) -> Mapping[str, int]:
-        """How many cases there are of each origin, in the order in which they first occur."""
+        """The number of cases of each origin, in the order in which they first occur."""
         return Counter(case.origin for case in self.cases)
 
     @cached_property
     def covered(self) -> frozenset[str]:
-        """The requirements that some case is due to show."""
+        """The requirements that some case is expected to show."""
         serving = RequirementCoverage(self.contract, self.context.checks)
         return frozenset(one for case in self.cases for one in serving.of(case))
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
-        """The MUSTs that a request could show and none of these does."""
+        """The MUSTs that some request could show and none of these cases does."""
         serving = RequirementCoverage(self.contract, self.context.checks)
         able = {one for bundle in CaseGroups(self.drawn).of(self.context) for one in serving.by(bundle)}
         return tuple(sorted((able & must(self.contract)) - self.covered))
 
     @cached_property
     def worst(self) -> Cost:
-        """The most tokens that a target which keeps the contract can charge."""
+        """The most tokens that a conforming target can charge for."""
         costs = [cost(case, self.context.defaults) for case in self.cases]
         return Cost(sum(one.prompt for one in costs), sum(one.completion for one in costs))
 
@@ -72,12 +72,12 @@ class Plan:
 
     @property
     def drawn_parameters(self) -> Mapping[str, int]:
-        """How often each documented parameter occurs in drawn bodies."""
+        """How many drawn cases have each documented parameter."""
         counts = Counter(name for case in self.drawn_cases for name in case.body)
         return {name: counts[name] for name in self.contract.parameters}
 
     def coverage(self, strength: int) -> Coverage:
-        """The share of the combinations of so many values that these cases reach."""
+        """The share of the combinations of `strength` factor levels that occurs in these cases."""
         bodies = [case.body for case in self.cases if case.validity is not Validity.INVALID]
         return _coverage(self.context, self.known, bodies, strength)
 
@@ -91,7 +91,7 @@ class Plan:
 
 
 def simulate(planner: Planner) -> Plan:
-    """The plan of a journey on which every valid request is accepted and every invalid one refused."""
+    """The plan for a target that accepts every valid request and refuses every invalid one."""
     found: list[Phase] = []
     plan = planner.phases()
     exchanges: tuple[Exchange, ...] | None = None
@@ -111,7 +111,7 @@ def _answer(case: RequestCase) -> Exchange:
 
 
 def reached(context: PlanContext, exchanges: Iterable[Exchange], strength: int) -> Coverage:
-    """The share of the combinations that was sent and answered, of those that this target does not refuse."""
+    """The share of the combinations that was sent and answered, of those that this target does not reject."""
     known = LearnedTarget()
     answered = list(exchanges)
     known.learn(answered)

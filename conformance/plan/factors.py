@@ -1,4 +1,4 @@
-"""Which values of which parameters are combined: the levels of each dimension, the base's own level first."""
+"""The factors that are combined and the levels of each, the level of the base request first."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ SECOND_PROMPT: Final = "Red, green, blue,"
 # Ids that even a vocabulary of single bytes has; in most vocabularies each stands for a printable character.
 IDS: Final = (72, 45, 90, 61, 84)
 OTHER_IDS: Final = (90, 50, 66)
-UNLIKELY_STOP: Final = (
-    "\u241f\u241fnever\u241f\u241f"  # doubled separator symbols: no model says this within a few tokens
-)
+# Doubled separator symbols: no model writes this within a few tokens.
+UNLIKELY_STOP: Final = "\u241f\u241fnever\u241f\u241f"
 ABSENT: Final = MISSING
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A thing that requests differ in."""
+    """A parameter that is combined with others, or the channel, and the values that it takes."""
 
     name: str
     levels: tuple[FactorLevel, ...]
@@ -43,7 +42,7 @@ class Factor:
         return self.levels[0]
 
     def of(self, body: Mapping[str, Any]) -> FactorLevel | None:
-        """The level that a body has, or None where it has another value. Free values are told by their shape."""
+        """The level that a body has; None for another value. Where any value does, its shape decides."""
         exact = next((one for one in self.levels if one.holds(body)), None)
         if exact is not None or not self.any_value or body.get(self.name) is None:
             return exact
@@ -51,7 +50,7 @@ class Factor:
         return next((one for one in self.levels if shape and self._shape(one.patch.get(self.name)) == shape), None)
 
     def _shape(self, value: Any) -> str:
-        """What kind of value it is: one of the forms of a prompt, a text, a whole number; empty for anything else."""
+        """The kind of a value: a form of a prompt, a text, an integer; empty for anything else."""
         match value:
             case bool() | "" | [] | [_]:
                 return ""
@@ -69,18 +68,18 @@ class Factor:
 
 
 def factors(context: PlanContext, *, in_doubt: bool = False) -> tuple[Factor, ...]:
-    """The dimensions of a contract with every level that it surely allows and that the target has not refused.
+    """The factors of a contract, with every level that it surely allows and that the target has not rejected.
 
-    With `in_doubt`, levels too that were refused in company only.
+    With `in_doubt`, levels as well that were rejected in joint cases only.
     """
-    key = "dimensions, in_doubt too" if in_doubt else "dimensions"
+    key = "factors, those in doubt too" if in_doubt else "factors"
     found: tuple[Factor, ...] | None = context.memo.get(key)
     if found is None:
-        found = context.memo[key] = tuple(_dimensions(context, in_doubt))
+        found = context.memo[key] = tuple(_factors(context, in_doubt))
     return found
 
 
-def _dimensions(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
+def _factors(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
     for name in ("channel", *context.contract.parameters):
         if name in {"model", "stream", "stream_options"} or not context.has("stream" if name == "channel" else name):
             continue
@@ -95,7 +94,7 @@ def _dimensions(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
 
 
 def _usable(context: PlanContext, one: FactorLevel, in_doubt: bool) -> bool:
-    """Whether a level may be combined. What the document leaves open is tried in `full`, and used if it is accepted."""
+    """Whether a level may be combined. One that the document leaves open is tried alone in `full`, then combined."""
     if one.label in context.known.refused or (not in_doubt and one.label in context.known.in_doubt):
         return False
     standing = context.validity_alone(one.patch)
@@ -116,37 +115,37 @@ USAGE: Final = FactorLevel("stream-with-usage", {"stream": True, "stream_options
 
 
 def streaming(context: PlanContext) -> Mapping[str, Any]:
-    """The members that ask for a stream, and for usage in it where there is such an option."""
+    """The members that request a stream, with usage where the contract has that option."""
     return (USAGE if context.has("stream_options") else STREAM).patch
 
 
 def observation_channel(context: PlanContext, name: str) -> Mapping[str, Any]:
-    """The channel on which `gate`, which cannot have both, looks at the effect of a parameter.
+    """The channel on which `gate`, which has no room for both, observes the effect of a parameter.
 
-    Streams are written by code of their own, and what they forget is forgotten there: most effects are looked at in a
-    stream and told from a plain reply, so that one request shows both what is never done and what streams leave out.
+    Servers stream by code of their own, which may forget a parameter. Most effects are observed in a stream and
+    compared with a plain reply, so that one request detects a parameter that is ignored always or in streams only.
     """
     streamed = not context.full and context.traits(name).seen_in == "stream" and context.has("stream")
     return streaming(context) if streamed else {}
 
 
-def fitting(context: PlanContext, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """As much of a patch as the contract and the target allow together, the first members first."""
+def allowed_members(context: PlanContext, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a patch that contract and target allow together, added in their order."""
     kept: dict[str, Any] = {}
     for name, value in patch.items():
         body = context.body(kept, {name: value})
-        if context.has(name) and not context.barred(body) and context.validity_of(body) is not Validity.INVALID:
+        if context.has(name) and context.may_send(body):
             kept[name] = value
     return kept
 
 
-def rich(context: PlanContext) -> Mapping[str, Any]:
-    """What goes along in `gate` where a text is cut or lengthened: choices and log probabilities, which must follow."""
-    return {} if context.full else fitting(context, {"n": 2, "logprobs": 1})
+def gate_choices(context: PlanContext) -> Mapping[str, Any]:
+    """In `gate`, two choices and log probabilities where a text is cut or lengthened: both must be cut with it."""
+    return {} if context.full else allowed_members(context, {"n": 2, "logprobs": 1})
 
 
-def shown(context: PlanContext, name: str) -> Any:
-    """The first value of a parameter besides the base's: what wave 0 tries, so that relations share the request."""
+def first_level_value(context: PlanContext, name: str) -> Any:
+    """The first value of a parameter that the base does not have: tried alone, so that relations share the request."""
     found = next((one for one in factors(context) if one.name == name), None)
     return found.levels[1].value if found else ABSENT
 
@@ -170,7 +169,7 @@ def _n(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 def _best_of(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield from _listed(
         name, ABSENT, 4 if context.full else 3
-    )  # above any n of the rows, so that there is something to choose
+    )  # above each n of the rows, so that there is a choice to make
 
 
 def _flag(context: PlanContext, name: str) -> Iterator[FactorLevel]:
@@ -183,7 +182,7 @@ def _logprobs(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def most_alternatives(context: PlanContext) -> int:
-    """The largest number of alternatives that may surely be asked for."""
+    """The largest number of alternatives that may surely be requested."""
     limit = context.contract.limit("logprobs")
     most = int(limit.high) if limit is not None and limit.high is not None else 5
     return most if context.validity_alone({"logprobs": most}) is Validity.VALID else most - 1
@@ -221,7 +220,7 @@ def _max_tokens(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def exceeds_default_limit(context: PlanContext) -> bool:
-    """Whether a reply without a limit went far beyond the documented default: another would cost as much."""
+    """Whether a reply without a limit was more than four times as long as the documented default allows."""
     default = context.contract.default("max_tokens")
     found = context.known.reply(dumps(context.body({"max_tokens": ABSENT})).encode())
     told = reported(found.usage) if found is not None else None
@@ -237,12 +236,12 @@ def _temperature(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def _bias(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    """A forced token shows in every reply that ignores it; a ban of a token that hardly comes changes nothing."""
+    """A forced token is missed in any reply that ignores it; the ban of an unlikely token changes nothing."""
     yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if context.full else []))
 
 
 def _ranged(context: PlanContext, name: str, inside: float) -> Iterator[FactorLevel]:
-    """A range that leaves no trace in a reply: a value inside in `full`; one end, in turn, in the rows of `gate`."""
+    """A range whose value no reply shows: a value inside of it in `full`; the one or the other end in `gate`."""
     number = context.number(name, inside)
     if not context.full and (reach := far_ends(context, name)):
         turn = list(context.contract.parameters).index(name) + context.seed
@@ -251,7 +250,7 @@ def _ranged(context: PlanContext, name: str, inside: float) -> Iterator[FactorLe
 
 
 def accepted_values(context: PlanContext) -> Hashable:
-    """What is known of accepted and rejected values, and what the values to send owe to replies."""
+    """Everything of the target that decides which values are sent: see `planner.Input`."""
     known = context.known
     rejected = repr(
         (known.refused, known.incompatible, known.unsupported, sorted(known.in_doubt), known.rejects_temperature_zero)
@@ -308,14 +307,14 @@ __all__ = [
     "USAGE",
     "Factor",
     "accepted_values",
+    "allowed_members",
     "exceeds_default_limit",
     "factors",
     "far_ends",
-    "fitting",
+    "first_level_value",
+    "gate_choices",
     "likely_stop",
     "most_alternatives",
     "observation_channel",
-    "rich",
-    "shown",
     "streaming",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Requests that break exactly one rule, each beside a control that breaks none: for each row that demands a refusal."""
+"""Invalid requests: each breaks exactly one rule that a row promises to enforce, beside a control that breaks none."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from conformance.contract.bounds import plainly, top
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
-from conformance.plan.case_group import CaseGroup
+from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PlanContext, part
 from conformance.plan.factors import USAGE, factors, likely_stop, streaming
 
 Labelled = tuple[str, Any]
-# One of each kind of value; which kind a parameter meets first rotates over the parameters.
+# One value of each kind; the kind that is tried first rotates over the parameters.
 KINDS: Final[tuple[Labelled, ...]] = (
     ("a word", "many"),
     ("a list in a list", [[True]]),
@@ -30,7 +30,7 @@ LOOK_ALIKES: Final[Mapping[str, tuple[Labelled, ...]]] = {
     "number": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "0.5")),
     "boolean": (("a word in quotes", "true"), ("one", 1), ("zero", 0)),
 }
-# Numbers that a parser may wrap, round or overflow; each is out of range for whatever has a range.
+# Numbers that a parser may wrap, round or overflow; each is outside of every documented range.
 EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("2^63", 2**63),
     ("-2^63 - 1", -(2**63) - 1),
@@ -39,13 +39,12 @@ EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("2^31", 2**31),
     ("-2^31 - 1", -(2**31) - 1),
 )
-MOST: Final = 2
-FLOOD: Final = 2**31
-LATE: Final = 6
+MOST: Final = 2  # breaking requests for one row
+OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
 
 def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
-    """One breaking request for each row, on one channel in turn; in `full` two, of which the first on both channels."""
+    """One invalid request for each row, alternating between channels; in `full` two, the first of them on both."""
     rules = {rule.id: rule for rule in context.contract.combinations}
     turn = context.seed
     for row in context.rows_on("refuse"):
@@ -53,34 +52,34 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
             continue
         rule = rules.get(str(row.params.get("combination")))
         found = (
-            _together(context, rule)
+            _combination(context, rule)
             if rule
-            else [one for one in _changes(context, row, turn) if _only(context, one[1])]
+            else [one for one in _changes(context, row, turn) if _breaks_one_rule(context, one[1])]
         )
         for place, (label, patch) in enumerate(found[: MOST if context.full else 1]):
             if _is_oversized(context, patch):
                 continue  # see `oversized_counts`
-            rank = 2 if row.level is Level.MUST and not place else LATE
+            rank = Rank.RELEVANT if row.level is Level.MUST and not place else Rank.EXTRA
             both = not place and (context.full or turn == context.seed)
-            # in `gate` a MUST goes first: what refusals of valid values cost is saved at the rest, which goes late
-            phase = "values" if context.full or rank < LATE else "learned"
+            # in `gate` the rest goes late and leaves room for isolating values that are wrongly rejected
+            phase = "values" if context.full or rank < Rank.EXTRA else "learned"
             yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, turn, both=both)))
         turn += bool(found)
 
 
 def oversized_counts(context: PlanContext) -> Iterator[RequestCase]:
-    """Numbers of choices that fill the memory of a server which takes them: they go out one by one, as hostile ones."""
+    """Oversized numbers of choices, which exhaust the memory of a server that accepts them: sent last, one by one."""
     for row in context.rows_on("refuse") if context.full else ():
         if row.params.get("keyword") == "maximum":
             for label, patch in list(_changes(context, row, context.seed))[:MOST]:
-                if _is_oversized(context, patch) and _only(context, patch):
+                if _is_oversized(context, patch) and _breaks_one_rule(context, patch):
                     probe = part("refuse", f"{row.id} {label}", "probe")
                     yield context.case("invalid", context.body(patch), probe, breaks=(row.id,), hostile=True)
 
 
 def _is_oversized(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     counts = (value for name, value in patch.items() if context.traits(name).multiplies_cost)
-    return any(isinstance(count, (int, float)) and count >= FLOOD for count in counts)
+    return any(isinstance(count, (int, float)) and count >= OVERSIZED for count in counts)
 
 
 def _cases(
@@ -91,11 +90,13 @@ def _cases(
     elif "stream" in patch or not context.has("stream"):
         yield from _pair(context, row, label, patch, {})
     elif both:
-        # whoever streams must refuse before the stream begins, and in the same words
+        # a streamed request must be refused before the stream begins, with the same error
         key = f"{row.id} {label}"
         yield from _pair(context, row, label, patch, {}, part("channel", key, "plain"))
         yield from _pair(context, row, f"{label}, streamed", patch, streaming(context), part("channel", key, "stream"))
-    elif turn % 2 and "max_tokens" not in patch:  # those share their control with a documented value, sent plain
+    elif (
+        turn % 2 and "max_tokens" not in patch
+    ):  # these share their control with a documented value, which is sent plain
         yield from _pair(context, row, f"{label}, streamed", patch, streaming(context))
     else:
         yield from _pair(context, row, label, patch, {})
@@ -110,29 +111,29 @@ def _pair(
     *more: Membership,
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
-    if "max_tokens" in patch:  # a target that takes a broken limit for none shall not write a book
-        way = {**way, **context.fitting("stop", *_stops(context))}
+    if "max_tokens" in patch:  # keeps the reply short if the limit is ignored
+        way = {**way, **context.first_allowed("stop", *_stops(context))}
     yield context.case("base", context.body(way), part("refuse", key, "control"))
     yield context.case("invalid", context.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
 
 
 def _stops(context: PlanContext) -> list[Any]:
-    """Stop sequences that the document surely allows, else one."""
+    """Stop sequences that the contract surely allows; one of unclear validity where it allows none."""
     found = [level.value for one in factors(context) if one.name == "stop" for level in one.levels[1:]]
     return [stop for stop in found if context.validity_alone({"stop": stop}) is Validity.VALID] or [
         likely_stop(context)
     ]
 
 
-def _together(context: PlanContext, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
-    """The example of members that do not go together, where it is invalid by the contract's own reckoning."""
+def _combination(context: PlanContext, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
+    """The example of a combination, where the contract makes it invalid."""
     body = context.body(rule.example)
     known = context.has(*rule.example) and context.validity(dumps(body).encode(), body) is Validity.INVALID
     return [("example", dict(rule.example))] if known else []
 
 
 def _changes(context: PlanContext, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Labelled changes of the base that break a row."""
+    """Changes of the base request that break a row, with labels."""
     path, keyword = str(row.params.get("parameter", "")), str(row.params.get("keyword", ""))
     name = top(path)
     if context.has(name):
@@ -175,7 +176,7 @@ def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Ite
 
 
 def _wrong(context: PlanContext, path: str, value: Any) -> bool:
-    """Whether a kind shows the type row of a parameter, not its range, and not what the row on coercion asks."""
+    """Whether a value breaks the type of a parameter: not only its range, and not as a look-alike that is coerced."""
     own = context.contract.parameters.get(path)
     types = own.types if own is not None else frozenset[str]()
     if isinstance(value, bool):
@@ -189,7 +190,7 @@ def _wrong(context: PlanContext, path: str, value: Any) -> bool:
 
 
 def _at(path: str, value: Any) -> Any:
-    """The member's value in which this stands at the end of a path: `stop[]`, `logit_bias.*`, `a.b`."""
+    """The member's value that has this value at the end of a path: `stop[]`, `logit_bias.*`, `a.b`."""
     rest = path[len(top(path)) :]
     if rest == "[]":
         return [value]
@@ -198,8 +199,8 @@ def _at(path: str, value: Any) -> Any:
     return value
 
 
-def _only(context: PlanContext, patch: Mapping[str, Any]) -> bool:
-    """Whether the change makes the base invalid by itself: no two members may clash besides."""
+def _breaks_one_rule(context: PlanContext, patch: Mapping[str, Any]) -> bool:
+    """Whether the change alone makes the base request invalid, and not a combination with other members."""
     body = context.body(USAGE.patch if "stream_options" in patch else {}, patch)
     return context.validity(dumps(body).encode(), body) is Validity.INVALID and not context.clashes(body)
 

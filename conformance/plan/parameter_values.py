@@ -1,4 +1,4 @@
-"""Values of a parameter from its schema, limits and examples alone, where nobody knows more about it."""
+"""Values of a parameter from its schema, limits and examples, where the table of parameters says nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_LABEL: Final = 40
 
 @dataclass(frozen=True)
 class FactorLevel:
-    """One value of one dimension: what it is called, and the members of the body that make it."""
+    """A factor level: its label, and the members of the body that make it."""
 
     label: str
     patch: Mapping[str, Any]
@@ -44,7 +44,7 @@ def factor_level(name: str, value: Any) -> FactorLevel:
 
 
 def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
-    """The first of some numbers that a limit surely allows, or its middle."""
+    """The first of these numbers that a limit surely allows; else its middle, where that is allowed."""
     for number in wanted:
         if limit is None or limit.place(number) is Validity.VALID:
             return number
@@ -87,7 +87,7 @@ def _typed(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterato
         case "string":
             yield "x" * max(1, schema.get("minLength", 0))
         case "array":
-            # a list without a least length may be empty; what its items mean is the contract's to say, by examples
+            # a list without a least length may be empty; what its items mean only the examples of a contract can say
             item = _of(schema.get("items", {}), None)[:1]
             yield item * schema.get("minItems", 0)
         case "object":

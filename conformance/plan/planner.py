@@ -32,7 +32,7 @@ from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.adversarial import adversarial_requests
-from conformance.plan.case_group import ORDER, CaseGroup, Sent
+from conformance.plan.case_group import ORDER, CaseGroup, Rank, Sent
 from conformance.plan.context import PlanContext
 from conformance.plan.factors import accepted_values
 from conformance.plan.follow_ups import follow_ups, prerequisites
@@ -201,7 +201,7 @@ class Planner:
                 self.known.rows_sent = state.phase != "values"
                 yield from self._isolate(ceiling, later)
             if state.replaces_rows and self.known.rejections > rejected:
-                rows = [replace(row, rank=3) for row in self._ahead((state.phase,)) if not row.rank]
+                rows = [replace(row, rank=Rank.NORMAL) for row in self._ahead((state.phase,)) if not row.rank]
                 chosen = self._choose([*rows, *self._ahead(later)], self._remaining(ceiling))
                 yield from self._send(state.phase, chosen)
         if ceiling != profile:

@@ -1,4 +1,4 @@
-"""How much of a budget is planned with: the rest is set aside for repeats and shrinking."""
+"""The share of a budget that is planned with; the reserve is for confirmation, isolation and shrinking."""
 
 from __future__ import annotations
 

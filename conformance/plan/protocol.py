@@ -1,4 +1,4 @@
-"""Requests that are wrong before anyone reads a parameter: syntax, media type, method, key, model."""
+"""Requests that are invalid whatever their parameters are: syntax, media type, method, key, model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
             validity=probe.validity, breaks=() if kind == "accept" else (row,),
             method=probe.method, headers=probe.headers, credential=probe.credential,
         )  # fmt: skip
-        # late, because a target that such a request brings down must not take the rest with it
+        # late, because a target may crash on such a request
         yield CaseGroup("learned", 2 if context.rows[row].level is Level.MUST else 5, (control, told))
 
 
@@ -42,7 +42,7 @@ def _probes(context: PlanContext) -> Iterator[RequestCase]:
     yield bad("protocol.array-body", b"[" + whole + b"]")
     yield bad("protocol.wrong-content-type", whole, headers=(("content-type", "text/plain"),))
     yield bad("protocol.no-content-type", whole, headers=())
-    # with all that a completion takes, so that a server which ignores the method shows it
+    # with the body of a completion, so that a server that ignores the method answers it
     yield bad("protocol.wrong-method", whole, method="PUT")
     yield bad("protocol.invalid-utf8", whole.replace(b'"One', b'"\xff\xfeOne', 1))
     yield bad("protocol.deep-nesting", _raw(context, "prompt", b"[" * DEEP + b"]" * DEEP))
@@ -60,7 +60,7 @@ def _probes(context: PlanContext) -> Iterator[RequestCase]:
 
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:
-    """The base with one member spelled in bytes that no encoder would write."""
+    """The base request with the value of one member given as bytes that no encoder would write."""
     rest = dumps({name: one for name, one in context.base.items() if name != member}).encode()
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 

@@ -1,7 +1,7 @@
-"""Requests that belong together: the same thing asked in two ways, whose replies must agree or must differ.
+"""Relations: groups of requests whose replies must agree or must differ.
 
-A relation is told once on the base and, in `full`, again in settings where defects hide: streamed, with several
-choices, with several prompts, echoed, with log probabilities. Most share the request without the parameter.
+Each relation is tested on the base request and, in `full`, again in settings where defects hide: streamed, with
+several choices, with several prompts, echoed. Most groups share the request without the parameter.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, Final
 from conformance.model import Validity
 from conformance.model.json_text import dumps
 from conformance.model.parameter_traits import Role
-from conformance.plan.case_group import CaseGroup
-from conformance.plan.context import PAIR, PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
+from conformance.plan.case_group import CaseGroup, Rank
+from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
 from conformance.plan.factors import (
     ABSENT,
     IDS,
@@ -24,64 +24,70 @@ from conformance.plan.factors import (
     UNICODE,
     UNLIKELY_STOP,
     USAGE,
+    allowed_members,
     exceeds_default_limit,
-    fitting,
+    first_level_value,
+    gate_choices,
     observation_channel,
-    rich,
-    shown,
     streaming,
 )
 from conformance.plan.parameter_values import sample_levels
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000
-SINGLES, BESTS = 40, 12  # draws that tell the best of twenty from any of them
-AT_ONCE: Final = 4  # of them, as prompts of one request
-SEEDS: Final = (1, 257, 65537)  # alike in their lowest bits, which must not be all that counts
+SINGLES, BESTS = 40, 12  # samples that suffice to distinguish the best of twenty from any of them
+AT_ONCE: Final = 4  # of the best, as prompts of one request
+SEEDS: Final = (1, 257, 65537)  # equal in their lowest byte, which must not be all that a server uses
 Patch = Mapping[str, Any]
 Setting = tuple[str, Patch]
 Build = Callable[[PlanContext, str, Patch], Iterator[CaseGroup]]
 
 
 def relations(context: PlanContext) -> Iterator[CaseGroup]:
-    """Every group that some requirement of the contract judges, the plain setting first."""
+    """Every group that some check of the contract looks at, the plain setting first."""
     for place, (name, setting) in enumerate(_settings(context)):
         for kind, build in KINDS.items():
             fits = not place or kind in SETTINGS[name][1]
-            if fits and kind in context.kinds and (context.greedy or kind in WITHOUT_COLD):
+            if fits and kind in context.kinds and (context.greedy or kind in WITHOUT_TEMPERATURE_ZERO):
                 for bundle in build(context, name, setting):
-                    # settings combine values, so they wait until each value was tried alone
+                    # what combines values waits until each of them was tried alone
                     waits = place or (not context.full and any(_combines(context, case.body) for case in bundle.cases))
-                    later = min(place, 1 if (name, kind) in DEAR else 2)
+                    later = min(place, 1 if (name, kind) in PREFERRED else 2)
                     yield replace(bundle, phase="rows", rank=bundle.rank + later) if waits else bundle
 
 
 def _combines(context: PlanContext, body: Any) -> bool:
-    """Whether a request has several values that wave 0 tries one by one."""
+    """Whether a request has several values that are each tried alone in phase `values`."""
     told = {name for name in body if body[name] is not None and body[name] != context.base.get(name)}
     return len(told - {"stream", "stream_options", "max_tokens"}) > 1
 
 
 def _settings(context: PlanContext) -> list[Setting]:
-    """Where relations are told: settings that this contract allows and this target takes, two of them in `gate`."""
+    """The settings that this contract allows and this target accepts; the first two of them in `gate`."""
     found: list[Setting] = []
     for name, (setting, _) in SETTINGS.items():
         kept = {key: value for key, value in setting.items() if context.has(key)}
-        if _fine(context, kept) and (not found or kept):
+        if _may_send(context, kept) and (not found or kept):
             found.append((name, kept))
     return found if context.full else found[:2]
 
 
-def _fine(context: PlanContext, *patches: Patch) -> bool:
-    body = context.body(*patches)
-    return not context.barred(body) and context.validity_of(body) is not Validity.INVALID
+def _may_send(context: PlanContext, *patches: Patch) -> bool:
+    return context.may_send(context.body(*patches))
 
 
-def _two(
-    context: PlanContext, kind: str, key: str, roles: tuple[str, str], one: Patch, other: Patch, *, rank: int = 3
+def _pair(
+    context: PlanContext,
+    kind: str,
+    key: str,
+    roles: tuple[str, str],
+    one: Patch,
+    other: Patch,
+    *,
+    rank: int = Rank.NORMAL,
 ) -> Iterator[CaseGroup]:
     """A group of two requests, where the contract allows both."""
-    if _fine(context, one) and _fine(context, other):
+    if _may_send(context, one) and _may_send(context, other):
         cases = [
             context.case("relation", context.body(patch), part(kind, key, role))
             for role, patch in zip(roles, (one, other), strict=True)
@@ -89,69 +95,76 @@ def _two(
         yield CaseGroup("values", rank, tuple(cases))
 
 
-def _twin(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+def _plain_streamed(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if not context.has("stream"):
         return
     settings = [(name, setting)]
     if not context.full and name == "plain":
-        # one twin with all that has to arrive in the right place, and characters of several bytes; one with less
+        # one pair with everything that must keep its place and with characters of several bytes; one with less
         whole = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": TOKENS_LONG}
-        settings += [("unicode", fitting(context, whole))]
-        settings += [("logprobs", {"logprobs": shown(context, "logprobs")})] if context.has("logprobs") else []
+        settings += [("unicode", allowed_members(context, whole))]
+        settings += (
+            [("logprobs", {"logprobs": first_level_value(context, "logprobs")})] if context.has("logprobs") else []
+        )
     for key, patch in settings:
         plain = {**patch, "stream": ABSENT, "stream_options": ABSENT}
-        yield from _two(
+        yield from _pair(
             context,
             "twin",
             key,
             ("plain", "stream"),
             plain,
             {**patch, **streaming(context)},
-            rank=2 if key == "unicode" else 3,
+            rank=Rank.RELEVANT if key == "unicode" else Rank.NORMAL,
         )
 
 
 def _repeat(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """The base in the first wave and again as a control of the next is a repetition already."""
+    """The base request of phase `base` is sent again in `values` as a control, which is a repetition already."""
     body = context.body(setting)
     first, second = (context.case("relation", body, part("repeat", name, role)) for role in ("first", "second"))
     if name == "plain":
-        yield CaseGroup("base", 1, (first,))
-        yield CaseGroup("values", 1, (second,))
+        yield CaseGroup("base", Rank.ESSENTIAL, (first,))
+        yield CaseGroup("values", Rank.ESSENTIAL, (second,))
     else:
-        yield CaseGroup("values", 3, (first, second), (0, 1))
+        yield CaseGroup("values", Rank.NORMAL, (first, second), (0, 1))
 
 
 def _seed(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("seed", "temperature"):
-        seeded = {**setting, "seed": 20261, "temperature": 1, **({} if context.full else fitting(context, {"n": 2}))}
+        seeded = {
+            **setting,
+            "seed": 20261,
+            "temperature": 1,
+            **({} if context.full else allowed_members(context, {"n": 2})),
+        }
         body = context.body(seeded)
-        if _fine(context, seeded):
+        if _may_send(context, seeded):
             cases = [context.case("relation", body, part("seed", name, role)) for role in ("first", "second")]
-            yield CaseGroup("values", 3, tuple(cases), (0, 1))
+            yield CaseGroup("values", Rank.NORMAL, tuple(cases), (0, 1))
 
     if context.full and name == "plain" and context.has("seed", "temperature", "stream"):
-        drawn = {**setting, **fitting(context, {"n": 2}), "seed": 20261, "temperature": 1}
-        yield from _two(
+        drawn = {**setting, **allowed_members(context, {"n": 2}), "seed": 20261, "temperature": 1}
+        yield from _pair(
             context, "seed", "on both channels", ("first", "second"), drawn, {**drawn, **streaming(context)}
         )
 
 
 def _best(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """Single draws, and the best of many: so few tokens that hardly any text ends of itself."""
+    """Single samples, and the best of many: so few tokens that hardly any text ends by itself."""
     if not context.full or name != "plain" or not context.has("best_of", "n", "logprobs", "temperature", "max_tokens"):
         return
     ground = {**setting, "temperature": 1, "max_tokens": 2, "logprobs": 1}
     one = {**ground, "n": SINGLES}
     best = {**ground, "best_of": context.number("best_of", 20), "prompt": [PROMPT] * AT_ONCE}
-    if best["best_of"] == 20 and _fine(context, one) and _fine(context, best):
+    if best["best_of"] == 20 and _may_send(context, one) and _may_send(context, best):
         request = [one, *[best] * (BESTS // AT_ONCE)]
         roles = ("one", *["best"] * (BESTS // AT_ONCE))
         cases = [
             context.case("relation", context.body(patch), part("best", name, role))
             for role, patch in zip(roles, request, strict=True)
         ]
-        yield CaseGroup("values", 3, tuple(cases), (0, *range(BESTS // AT_ONCE)))
+        yield CaseGroup("values", Rank.NORMAL, tuple(cases), (0, *range(BESTS // AT_ONCE)))
 
 
 def _vary(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -159,42 +172,42 @@ def _vary(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     if hot is None:
         return
     if context.has("logprobs"):
-        setting = {"logprobs": 1, **setting}  # whether chance had room in what is drawn
+        setting = {"logprobs": 1, **setting}  # shows whether the model had a choice
     more = {"n": 2} if context.has("n") and "n" not in setting else {}
     drawn = {**setting, **more, "temperature": hot, "max_tokens": 8}
-    if _fine(context, drawn):
+    if _may_send(context, drawn):
         cases = [context.case("relation", context.body(drawn), part("vary", name, "draw")) for _ in range(2)]
-        yield CaseGroup("values", 3, tuple(cases), (0, 1))
+        yield CaseGroup("values", Rank.NORMAL, tuple(cases), (0, 1))
     if context.full and context.has("seed"):
         bodies = [context.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in SEEDS]
         cases = [context.case("relation", body, part("vary", f"seeds {name}", "draw")) for body in bodies]
-        yield CaseGroup("values", 4, tuple(cases))
+        yield CaseGroup("values", Rank.USEFUL, tuple(cases))
 
 
 def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """Null against absent; null in place of what keeps a reply short or repeatable would change it."""
+    """Null against absent, but for members that keep a reply short or repeatable."""
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
     if context.has("max_tokens") and context.contract.parameters["max_tokens"].nullable and _short_default(context):
         absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
         for bundle in (
             ()
             if exceeds_default_limit(context)
-            else _two(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
+            else _pair(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
         ):
-            yield replace(bundle, phase="rows")  # when it is known what no limit costs
+            yield replace(bundle, phase="rows")  # when it is known how long a reply without a limit is
     nullable = [one for one, told in context.contract.parameters.items() if told.nullable and context.has(one)]
     nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in context.known.refused}
     each = context.full and name == "plain"
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
-            # what a penalty does shows where words come again
+            # the effect of a penalty shows where words occur again
             more = (
                 {"max_tokens": TOKENS_MANY}
                 if context.traits(key).acts_on_repetition and context.has("max_tokens")
                 else {}
             )
             absent, null = {**setting, **more}, {**setting, **more, **patch}
-            yield from _two(context, "null", f"{key} {name}", ("absent", "null"), absent, null)
+            yield from _pair(context, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
 
 def _short_default(context: PlanContext) -> bool:
@@ -209,9 +222,9 @@ def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGr
         if default is None or key in {"prompt", "model", "temperature", *setting} or not context.has(key):
             continue
         if isinstance(default, (bool, int, float, str)) and not (isinstance(default, int) and default > MOST_TOKENS):
-            rank = 2 if f"request.{key}.default" in context.rows else 4
+            rank = Rank.RELEVANT if f"request.{key}.default" in context.rows else Rank.USEFUL
             absent, told = {**setting, key: ABSENT}, {**setting, key: default}
-            yield from _two(context, "default", f"{key} {name}", ("absent", "explicit"), absent, told, rank=rank)
+            yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, told, rank=rank)
 
 
 def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -221,20 +234,20 @@ def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     whole = {**setting, "prompt": list(prompts), **_channel(context, "prompt", setting)}
     patches = [whole, *({**setting, "prompt": prompt} for prompt in prompts)]
     roles = ("batch", *(f"single-{place}" for place in range(len(prompts))))
-    if all(_fine(context, patch) for patch in patches):
+    if all(_may_send(context, patch) for patch in patches):
         cases = [
             context.case("relation", context.body(patch), part("batch", name, role))
             for role, patch in zip(roles, patches, strict=True)
         ]
-        yield CaseGroup("values", 3, tuple(cases))
+        yield CaseGroup("values", Rank.NORMAL, tuple(cases))
 
 
 def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """A stop sequence that cannot occur, and members that have no business with the text."""
+    """A stop sequence that cannot occur, and members that must not change the text."""
     known = ((name, context.traits(name).inert) for name in context.contract.parameters)
     given = [(name, value) for name, value in known if value is not None]
     inert = {
-        **context.fitting("stop", [UNLIKELY_STOP], UNLIKELY_STOP),
+        **context.first_allowed("stop", [UNLIKELY_STOP], UNLIKELY_STOP),
         **dict(sorted(given, key=lambda item: isinstance(item[1], int))),  # text first, then numbers
     }
     if context.contract.unknown_fields is Validity.VALID:
@@ -242,77 +255,80 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     for key, value in inert.items():
         if (context.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
             ground = (
-                {**rich(context), "max_tokens": TOKENS_LONG, **setting}
+                {**gate_choices(context), "max_tokens": TOKENS_LONG, **setting}
                 if key == "stop" and context.has("max_tokens")
                 else setting
             )
             patch = {**ground, key: value, **_channel(context, key, setting)}
-            rank = 3 if key == "stop" else 4
-            yield from _two(context, "never", f"{key} {name}", ("without", "with"), ground, patch, rank=rank)
+            rank = Rank.NORMAL if key == "stop" else Rank.USEFUL
+            yield from _pair(context, "never", f"{key} {name}", ("without", "with"), ground, patch, rank=rank)
 
 
 def _logprobs(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logprobs"):
-        without, request = {**setting, "logprobs": ABSENT}, {**setting, "logprobs": shown(context, "logprobs")}
-        yield from _two(context, "logprobs", name, ("without", "with"), without, request)
+        without, request = (
+            {**setting, "logprobs": ABSENT},
+            {**setting, "logprobs": first_level_value(context, "logprobs")},
+        )
+        yield from _pair(context, "logprobs", name, ("without", "with"), without, request)
 
 
-def _many(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+def _several_choices(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("n"):
-        yield from _two(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, "n": 2})
+        yield from _pair(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, "n": 2})
 
 
 def _prefix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("max_tokens"):
-        more = {**rich(context), **setting}
+        more = {**gate_choices(context), **setting}
         short = {**more, "max_tokens": 3, **_channel(context, "max_tokens", setting)}
-        yield from _two(context, "prefix", name, ("short", "long"), short, {**more, "max_tokens": TOKENS_LONG})
+        yield from _pair(context, "prefix", name, ("short", "long"), short, {**more, "max_tokens": TOKENS_LONG})
 
 
 def _echo(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("echo"):
         without = {**setting, "echo": ABSENT}
         echoed = {**setting, "echo": True, **_channel(context, "echo", setting)}
-        yield from _two(context, "echo", name, ("without", "with"), without, echoed)
+        yield from _pair(context, "echo", name, ("without", "with"), without, echoed)
 
 
 def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    # in long texts at a high temperature chance would have its way
+    # the highest temperature, so that a filter that is ignored shows in a short text
     hot = context.number("temperature", 2, 1.9, 1.5, 1) if context.has("temperature") else None
-    ground = {**rich(context), **setting, **({"max_tokens": TOKENS_LONG} if context.has("max_tokens") else {})}
+    ground = {**gate_choices(context), **setting, **({"max_tokens": TOKENS_LONG} if context.has("max_tokens") else {})}
     for parameter in context.contract.parameters:
         values = context.traits(parameter).narrowing
-        # the very end of a range may be left open: where it is no VALID value, what comes next would not be narrow
+        # where the end of the range is not surely valid, the middle that `number` falls back to would not be narrow
         found = context.number(parameter, *values) if values and context.has(parameter) and hot is not None else None
         if found is not None and found in values:
             narrow = {**ground, "temperature": hot, parameter: found, **_channel(context, parameter, setting)}
-            yield from _two(context, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
+            yield from _pair(context, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
 
 
 def _suffix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("suffix"):
         request = {**setting, "suffix": " and so on.", **_channel(context, "suffix", setting)}
-        yield from _two(context, "suffix", name, ("without", "with"), setting, request)
+        yield from _pair(context, "suffix", name, ("without", "with"), setting, request)
 
 
 def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logit_bias"):
-        more = {} if context.full else fitting(context, {"n": 2})
+        more = {} if context.full else allowed_members(context, {"n": 2})
         forced = {**setting, "logit_bias": {"100": 100}, **more, **_channel(context, "logit_bias", setting)}
-        yield from _two(context, "force", f"100 {name}", ("without", "with"), setting, forced, rank=2)
+        yield from _pair(context, "force", f"100 {name}", ("without", "with"), setting, forced, rank=Rank.RELEVANT)
 
 
 def _ban(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """Two tokens are forced, then one of them banned: the other is left. For targets without echo, which spells ids."""
+    """Two tokens are forced, then one of them banned, so that the other is left: where no echo spells the ids."""
     if not context.full or name != "plain" or not context.has("logit_bias") or context.has("echo"):
         return
-    for banned, other in (PAIR, PAIR[::-1]):
+    for banned, other in (BIAS_TOKENS, BIAS_TOKENS[::-1]):
         both, one = {"logit_bias": {banned: 100, other: 100}}, {"logit_bias": {banned: -100, other: 100}}
-        yield from _two(context, "ban", f"{banned} {name}", ("forced", "with"), both, one)
+        yield from _pair(context, "ban", f"{banned} {name}", ("forced", "with"), both, one)
 
 
 def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """Each format plain and streamed; in `gate` the most demanding of them streamed, the others plain."""
+    """Each format plain and streamed; in `gate` alternating, with the most demanding format streamed."""
     if not context.has("response_format"):
         return
     place = 0
@@ -321,20 +337,23 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     for one in found if context.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
         wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
         patch = {**setting, **one.patch, **limit}
-        if wanted not in {"json_object", "json_schema"} or not _fine(context, patch):
+        if wanted not in {"json_object", "json_schema"} or not _may_send(context, patch):
             continue
         streamed = (
             streaming(context)
             if context.full and context.has("stream")
             else _channel(context, "response_format", setting)
         )
-        several = {**fitting(context, {"n": 2}), **streamed}  # the second choice keeps to the format, too
+        several = {
+            **allowed_members(context, {"n": 2}),
+            **streamed,
+        }  # the second choice has the format too
         for more in ({}, several) if context.full else ({} if place % 2 else several,):
-            if _fine(context, {**patch, **more}):
+            if _may_send(context, {**patch, **more}):
                 probe = context.case(
                     "relation", context.body(patch, more), part("json", f"{one.label} {name}", "probe")
                 )
-                yield CaseGroup("values", 3, (probe,))
+                yield CaseGroup("values", Rank.NORMAL, (probe,))
         place += 1
 
 
@@ -342,39 +361,40 @@ def _channel(context: PlanContext, name: str, setting: Patch) -> Patch:
     return {} if "stream" in setting else observation_channel(context, name)
 
 
-def _tier(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+def _reported_value(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     reported = context.contract.by_role(Role.REPORTED)
     if context.has(reported) and name == "plain":
         for one in sample_levels(context.contract, reported):
-            if _fine(context, one.patch):
+            if _may_send(context, one.patch):
                 probe = context.case("relation", context.body(one.patch), part("tier", one.label, "probe"))
-                yield CaseGroup("values", 3, (probe,))
+                yield CaseGroup("values", Rank.NORMAL, (probe,))
 
 
 def _overflow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """More tokens than any context has. Stop sequences keep a target cheap that lowers the limit, as some promise."""
+    """A limit beyond any context. Stop sequences keep the reply short where a target lowers the limit."""
     policy = context.contract.by_role(Role.CONTEXT_OVERFLOW)
     choices = context.traits(policy).choices
     for row in context.rows_on("overflow") if name == "plain" and context.has("max_tokens") else ():
         patch = {key: value for key, value in row.when.items() if key in context.contract.parameters}
         if context.has(policy) and row.params.get("behaviour") in choices:
             patch[policy] = choices[row.params["behaviour"]]
-        brief = context.fitting("stop", [" ", ",", "\n", "."], [" ", ","], [" "], " ")
+        brief = context.first_allowed("stop", [" ", ",", "\n", "."], [" ", ","], [" "], " ")
         control = context.case("relation", context.body(patch), part("overflow", row.id, "control"))
         beyond = context.body(patch, brief, {"max_tokens": ENDLESS})
         probe = context.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
-        yield CaseGroup("values", 3, (control, probe))
+        yield CaseGroup("values", Rank.NORMAL, (control, probe))
 
 
 KINDS: Final[Mapping[str, Build]] = {
-    "twin": _twin, "never": _never, "logprobs": _logprobs, "echo": _echo, "many": _many, "default": _default,
+    "twin": _plain_streamed, "never": _never, "logprobs": _logprobs, "echo": _echo, "many": _several_choices,
+    "default": _default,
     "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force, "ban": _ban,
-    "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _tier, "overflow": _overflow,
+    "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _reported_value, "overflow": _overflow,
     "best": _best,
 }  # fmt: skip
-# What several choices a prompt upset most goes before the other relations in settings.
-DEAR: Final = frozenset({("choices", "batch"), ("choices", "seed")})
-# Where relations are told besides the plain base, and which: those that code for the setting could break.
+# Relations that several choices a prompt break most easily rank before the others in settings.
+PREFERRED: Final = frozenset({("choices", "batch"), ("choices", "seed")})
+# The settings in which relations are tested, and which relations: those that code for the setting could break.
 SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     "plain": ({}, frozenset()),
     "streamed": (
@@ -393,7 +413,7 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
         {"echo": True, "logprobs": 1, "prompt": UNICODE},
         frozenset({"twin", "never", "many", "prefix", "force"}),
     ),
-    # rewarded repetition changes any text, so that penalties which get lost on one way show
+    # rewarded repetition changes any text, so that a penalty that is lost on one channel shows
     "rewarded": (
         {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * TOKENS_LONG},
         frozenset({"twin", "batch", "many", "echo"}),
@@ -403,8 +423,8 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
         frozenset({"twin", "batch", "echo", "logprobs", "many", "never"}),
     ),
 }
-# What does not rest on a reply that repeats; the rest is left out where the target refuses temperature 0.
-WITHOUT_COLD: Final = frozenset(
+# Relations that do not need repeatable replies; the others are left out where the target rejects temperature 0.
+WITHOUT_TEMPERATURE_ZERO: Final = frozenset(
     {"twin", "batch", "many", "vary", "seed", "json", "tier", "overflow", "force", "default"}
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.model import ENOUGH_REPLIES, RequestCase, Validity
-from conformance.plan.case_group import CaseGroup
+from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
 from conformance.plan.factors import SECOND_PROMPT, UNICODE, most_alternatives
 
@@ -20,33 +20,33 @@ FEW: Final = 2
 
 
 def bursts(context: PlanContext) -> Iterator[CaseGroup]:
-    """Distinguishable prompts, first each by itself, then all at once, some of them streamed."""
+    """Bursts: prompts with distinguishable answers, each by itself, then all at the same moment, some streamed."""
     if "burst" not in context.kinds or not context.greedy:
         return
     wanted = PROMPTS if context.full else (PROMPT, UNICODE)
-    bodies = [context.body({"prompt": prompt, **_way(context, place)}) for place, prompt in enumerate(wanted)]
+    bodies = [context.body({"prompt": prompt, **_channel(context, index)}) for index, prompt in enumerate(wanted)]
     solo = [context.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
     burst = [context.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
-    crowd = CaseGroup("learned", 1, tuple(burst))
+    concurrent = CaseGroup("learned", Rank.ESSENTIAL, tuple(burst))
     if context.known.reply(solo[-1].content) is None:
-        yield CaseGroup("values", 3, tuple(solo), then=crowd)
+        yield CaseGroup("values", Rank.NORMAL, tuple(solo), then=concurrent)
     else:
-        yield crowd
+        yield concurrent
 
 
 def burst_first(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], int]:
-    """The cases of a wave with those of its burst in front, and how many these are."""
+    """The cases of a phase with those of its burst first, and how many these are."""
     at_once = [case for case in cases if any(one.kind == "burst" and one.role[:5] == "burst" for one in case.groups)]
     return (*at_once, *(case for case in cases if case not in at_once)), len(at_once)
 
 
-def _way(context: PlanContext, place: int) -> dict[str, Any]:
-    streams = context.full and place % 2 and context.has("stream") and not context.known.rejects({"stream": True})
+def _channel(context: PlanContext, index: int) -> dict[str, Any]:
+    streams = context.full and index % 2 and context.has("stream") and not context.known.rejects({"stream": True})
     return {"stream": True} if streams else {}
 
 
 def sample_arms(context: PlanContext) -> Iterator[CaseGroup]:
-    """Many replies at each end of a sampling parameter, where some requirement looks at its effect."""
+    """Sample groups: many replies at each end of a sampling parameter whose effect some requirement compares."""
     for row in context.rows_on("arms") if context.full else ():
         name = str(row.params.get("parameter"))
         if context.has(name):
@@ -54,7 +54,7 @@ def sample_arms(context: PlanContext) -> Iterator[CaseGroup]:
 
 
 def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
-    """One long reply for each sampling filter, with the alternatives that it should have ruled out."""
+    """One long reply for each sampling filter, with log probabilities of the tokens that it should have ruled out."""
     for row in context.contract.requirements:
         name = str(row.params.get("parameter"))
         if row.check != "filter_bounds_the_choice" or not context.has(name, "logprobs", "temperature"):
@@ -68,7 +68,7 @@ def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
         }
         body = context.body(told, {"n": 2} if context.has("n") else {})
         if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
-            yield CaseGroup("rows", 3, (context.case("relation", body),))
+            yield CaseGroup("rows", Rank.NORMAL, (context.case("relation", body),))
 
 
 def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
@@ -76,7 +76,7 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
     if ends is None:
         return
     if context.traits(name).acts_on_repetition:
-        # many tokens, so that some repeat; at temperature 0 too, where the same text at both ends tells all
+        # many tokens, so that some repeat; at temperature 0 as well, where the same text at both ends is conclusive
         yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * TOKENS_LONG}, REPLIES)
         if context.greedy:
             yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": TOKENS_MANY}, ENOUGH_REPLIES)
@@ -86,21 +86,21 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
 
 
 def _arms(
-    context: PlanContext, key: str, ends: tuple[float, float], name: str, ground: Mapping[str, Any], replies: int
+    context: PlanContext, key: str, ends: tuple[float, float], name: str, common: Mapping[str, Any], replies: int
 ) -> Iterator[CaseGroup]:
-    """So many replies at each end, several of them in one request where the contract has `n`."""
+    """`replies` choices at each end, half of them in one request where the contract allows that `n`."""
     many = -(-replies // 2) if context.has("n") and context.validity_alone({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
-        told = {**ground, name: value, **({"n": many} if many > 1 else {})}
-        # the alternatives tell what a penalty had to overcome
+        told = {**common, name: value, **({"n": many} if many > 1 else {})}
+        # log probabilities show how sure the model was, which a penalty has to overcome
         body = context.body(told, {"logprobs": most_alternatives(context)} if context.has("logprobs") else {})
-        if context.barred(body) or context.validity_of(body) is Validity.INVALID:
+        if not context.may_send(body):
             return
         for number in range(-(-replies // many)):
             cases.append(context.case("relation", body, part("arms", key, role)))
             copies.append(number)
-    yield CaseGroup("rows", 3, tuple(cases), tuple(copies))
+    yield CaseGroup("rows", Rank.NORMAL, tuple(cases), tuple(copies))
 
 
 def _ends(context: PlanContext, name: str) -> tuple[float, float] | None:

@@ -1,7 +1,7 @@
 """Drawn bodies: free text and free combinations, by schemathesis from the projected document and by own strategies.
 
 The only place for schemathesis and hypothesis. Everything is drawn before anything is sent, from one seed, and
-stored with the plan, because hypothesis may draw otherwise after any change of code.
+stored with the plan, because another version of hypothesis may draw other values from the same seed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from hypothesis.strategies import SearchStrategy
 
 from conformance.model import Edge, Limit, Validity
 from conformance.model.json_text import MISSING, dumps
-from conformance.plan.case_group import CaseGroup
+from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PlanContext
 from conformance.plan.factors import Factor, factors
 from conformance.plan.row_requests import bodies_of_single_rows, with_drawn_values
 
 Body = dict[str, Any]
-LEAST: Final = 10  # times that each documented parameter occurs in the bodies of `full`
-BODIES: Final = 100  # that `full` holds at least
+LEAST: Final = 10  # bodies of `full` that have each documented parameter
+BODIES: Final = 100  # drawn bodies of `full`, at least
 SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 20, 2, 4
-SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # tokens to some: they need not come back in an echo
+SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # single tokens to some models: an echo may lack them
 SURROGATE: Final = re.compile(r"\\ud[89a-f][0-9a-f]{2}", re.IGNORECASE)
 SURROGATE_PAIR: Final = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}", re.IGNORECASE)
 LONGEST: Final = 600
 VOCABULARY: Final = 32_000  # ids beyond this may not exist
-# Text that looks like something else to whoever builds streams, pages, templates or terminals from it.
+# Text that breaks careless code which builds streams, pages, templates or terminal output from it.
 LOOK_ALIKES: Final = (
     "[DONE]", "data: [DONE]\n\n", "\n\ndata: {}\n\n", "event: error\ndata: x", ": comment", "\r\n\r\n",
     "\x00", "\ufeff", "</script><script>alert(1)</script>", "{{7*7}}", "${7*7}", "%s%n%d", "<|endoftext|>",
@@ -60,7 +60,7 @@ def _script(span: str) -> SearchStrategy[str]:
 
 @cache
 def free_text() -> SearchStrategy[str]:
-    """Text in many scripts, joined emoji, white space, look-alikes of syntax; seldom lone surrogates and long runs."""
+    """Text in many scripts, joined emoji, white space, look-alikes of syntax; rarely lone surrogates and long runs."""
     pieces = st.one_of(
         *(_script(span) for span in SCRIPTS),
         st.sampled_from(LOOK_ALIKES),
@@ -81,7 +81,7 @@ def _ids() -> SearchStrategy[list[int]]:
 
 
 def draw(context: PlanContext) -> tuple[Body, ...]:
-    """The drawn bodies of a plan, unique; in `full` patches too, which rows carry, and each parameter often enough."""
+    """The drawn bodies of a plan, each once; in `full` also patches for rows, and each parameter LEAST times."""
     spec, own = (SPEC, OWN) if context.full else (SPEC_GATE, OWN_GATE)
     found: dict[bytes, Body] = {}
     for body in (*_from_document(context, spec), *_collect(_bodies(context, ()), own, context.seed)):
@@ -107,16 +107,20 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
 
 
 def _patches(context: PlanContext) -> SearchStrategy[Body]:
-    """Values for rows, where any of their shape do as well: text that no server may turn down for itself."""
-    sure = free_text().filter(lambda text: text.strip() and not _odd(text) and not any(one in text for one in SPECIAL))
+    """Values for rows whose parameters take any value: text that no server may refuse for its content."""
+
+    def is_sure(text: str) -> bool:
+        return bool(text.strip()) and not _is_unusual(text) and not any(token in text for token in SPECIAL)
+
+    sure = free_text().filter(is_sure)
     strategies = {"prompt": sure, "suffix": sure, "user": sure, "seed": st.integers(0, 2**31)}
     return st.fixed_dictionaries({name: one for name, one in strategies.items() if context.has(name)})
 
 
 def _keep(context: PlanContext, found: dict[bytes, Body], body: Body) -> Body:
-    """Add a body unless it is there already or breaks the contract; members that do not go together are parted.
+    """Add a body unless it is there already or breaks the contract; of members that must not be combined one is kept.
 
-    What was added is returned: nothing where nothing was.
+    Returns the body that was added, or an empty one.
     """
     for rule in context.contract.combinations:
         if rule.validity is Validity.INVALID and context.clashes(body):
@@ -144,14 +148,14 @@ def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Bod
     def take(body: Body) -> None:
         found.append(body)
 
-    with _by_itself():
+    with _isolated_hypothesis():
         take()
     return found
 
 
 @contextmanager
-def _by_itself() -> Iterator[None]:
-    """Draw the same everywhere, and leave no trace.
+def _isolated_hypothesis() -> Iterator[None]:
+    """Draw the same everywhere, and leave no files.
 
     hypothesis mixes in constants from the source of whatever modules of the user's are loaded, so that one seed would
     give other bodies in another folder; and it keeps its tables of characters in the working directory.
@@ -170,7 +174,7 @@ def _by_itself() -> Iterator[None]:
 
 
 def _cache() -> Path:
-    """Where tables may be kept from one run to the next; hypothesis does without them where that cannot be written."""
+    """Where hypothesis may keep its tables from one run to the next; it does without where that cannot be written."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home
@@ -179,7 +183,7 @@ def _cache() -> Path:
 
 
 def _bodies(context: PlanContext, owed: Sequence[str]) -> SearchStrategy[Body]:
-    """Bodies with a few parameters each: free text where text is free, levels and ends of ranges elsewhere."""
+    """Bodies with a few parameters each: any text where any text does, factor levels and ranges elsewhere."""
     members = {one.name: _members(context, one) for one in factors(context)}
     prompt = members.pop("prompt", st.just({"prompt": context.bare["prompt"]}))
     if members.pop("max_tokens", None) is not None:
@@ -198,7 +202,7 @@ def _bodies(context: PlanContext, owed: Sequence[str]) -> SearchStrategy[Body]:
 
 
 def _members(context: PlanContext, one: Factor) -> SearchStrategy[Body]:
-    """The members that a dimension adds to a body."""
+    """The members that a factor adds to a body."""
     text = free_text()
     match one.name:
         case "channel":
@@ -235,7 +239,7 @@ def _from_levels(context: PlanContext, one: Factor) -> SearchStrategy[Any]:
 
 
 def _from_document(context: PlanContext, count: int) -> Iterable[Body]:
-    """Positive draws from the document, projected: no security, closed, the model fixed, tokens few."""
+    """Bodies that schemathesis draws from the projected document: the model fixed, nothing undocumented, few tokens."""
     from schemathesis import GenerationMode, openapi
 
     document = {
@@ -298,14 +302,14 @@ def _range(limit: Limit) -> dict[str, Any]:
 
 
 def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> Iterator[CaseGroup]:
-    """The drawn bodies as cases. Text that a server may turn down for itself makes a request UNSPECIFIED."""
+    """The drawn bodies as cases. Text that a server may refuse for its content makes a request UNSPECIFIED."""
     for body in (one for one in drawn if "model" in one):
         if not context.without & body.keys() and not context.barred(body):
             content = dumps(body).encode()
             validity = context.validity(content, body)
             if validity is Validity.VALID and _doubtful(body):
                 validity = Validity.UNSPECIFIED
-            yield CaseGroup("rows", 3, (context.case("sample", body, validity=validity),))
+            yield CaseGroup("rows", Rank.NORMAL, (context.case("sample", body, validity=validity),))
 
 
 def _doubtful(body: Mapping[str, Any]) -> bool:
@@ -316,11 +320,11 @@ def _doubtful(body: Mapping[str, Any]) -> bool:
         (isinstance(one, int) and not 0 <= one < VOCABULARY) or (isinstance(one, str) and not 0 < len(one) <= LONGEST)
         for one in flat
     )
-    return odd or _odd(body)
+    return odd or _is_unusual(body)
 
 
-def _odd(value: Any) -> bool:
-    """Whether a text holds NUL or half a character, which not every server takes, or is longer than most are."""
+def _is_unusual(value: Any) -> bool:
+    """Whether a text contains NUL or a lone surrogate, which not every server accepts, or is very long."""
     text = dumps(value)
     long = isinstance(value, str) and len(value) > LONGEST
     return long or bool(SURROGATE.search(SURROGATE_PAIR.sub("", text))) or "\\u0000" in text
