@@ -1,16 +1,17 @@
 """Statistical verdicts: exact tests with a bound, and silence where they cannot tell."""
 
 from itertools import combinations
-from math import comb
+from math import comb, exp
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.judge.catalogue import CheckContext, load
+from conformance.judge.checks.sampling import CERTAIN, DRAWS
 from conformance.judge.checks.sampling_statistics import binomial_cdf, rank_sum_p_value, repetition
 from conformance.judge.fixtures import choice, completion, contract, group, logprobs, plain
-from conformance.judge.tolerances import RISK
+from conformance.judge.tolerances import NEAR_TIE, NEAR_ZERO_TEMPERATURE, NEGLIGIBLE_GAP, RISK
 from conformance.model import Inconclusive, Satisfied, Violation
 
 CHECKS = load()
@@ -47,6 +48,12 @@ def test_twelve_replies_at_each_end_are_just_enough():
     assert rank_sum_p_value([0.0] * 12, [1.0] * 12) == 1 / comb(24, 12) < RISK
     assert rank_sum_p_value([0.0] * 11, [1.0] * 11) > RISK
     assert rank_sum_p_value([0.0] * 11 + [2.0], [1.0] * 12) > RISK, "one reply out of place is one too many"
+
+
+def test_thresholds_on_log_probabilities_keep_the_risk():
+    assert exp((DRAWS - 1) * CERTAIN) <= RISK
+    assert exp(-NEGLIGIBLE_GAP) <= RISK
+    assert exp(-NEAR_TIE / NEAR_ZERO_TEMPERATURE) <= RISK
 
 
 DIFFERENT = [f" {number}" for number in range(12)]

@@ -153,7 +153,7 @@ def contract(**changes: Any) -> Contract:
         name: Parameter(name, {}, name in {"model", "prompt"}, True, defaults.get(name, MISSING), Source(f"#/{name}"))
         for name in (*defaults, *names)
     }
-    whole: dict[str, Any] = {
+    members: dict[str, Any] = {
         "provider": "example", "title": "Example", "revision": "2026-01-01",
         "document": Document(file="example.txt", form="prose"),
         "sha256": "0" * 64, "openapi": {},
@@ -161,7 +161,7 @@ def contract(**changes: Any) -> Contract:
         "response": {}, "chunk": {}, "errors": {}, "parameters": parameters, "limits": (), "requirements": (),
         "described": ROLES,
     }  # fmt: skip
-    return Contract(**{**whole, "semantics": semantics(changes.get("requirements", ())), **changes})
+    return Contract(**{**members, "semantics": semantics(changes.get("requirements", ())), **changes})
 
 
 __all__ = [

@@ -159,17 +159,17 @@ def ends_inside_a_token(rest: str) -> bool:
     return len(rest) <= 12 and not any(char.isspace() for char in rest)
 
 
-def is_lossy_copy(copy: str, whole: str, *, sure: bool) -> bool:
-    """Whether `copy` is `whole` with characters missing.
+def is_lossy_copy(copy: str, original: str, *, sure: bool) -> bool:
+    """Whether `copy` is `original` with characters missing.
 
     With `sure`, only where chance cannot explain it: all characters beyond ASCII are missing, and no other ones.
     """
-    if len(copy) >= len(whole):
+    if len(copy) >= len(original):
         return False
-    bare = "".join(char for char in whole if char.isascii())
-    if copy == bare and len(whole.rstrip()) > len(bare.rstrip()) and not whole.startswith(bare):
+    bare = "".join(char for char in original if char.isascii())
+    if copy == bare and len(original.rstrip()) > len(bare.rstrip()) and not original.startswith(bare):
         return True
-    if sure or len(copy) * 2 < len(whole):
+    if sure or len(copy) * 2 < len(original):
         return False
-    rest = iter(whole)
+    rest = iter(original)
     return all(char in rest for char in copy)

@@ -165,13 +165,13 @@ def batch_order_holds(group: Group, context: CheckContext) -> Findings:
         elif sorted(answers) == sorted(expected):
             order = [expected.index(answer) for answer in answers]
             seen = f"the answers are those of the prompts {order}"
-            yield Violation(f"{seen}; expected {list(range(size))}", "choices", x.case.id)
+            yield Violation(f"{seen}; expected {list(range(size))}", "choices", case=x.case.id)
         elif all(any(answer == other for other in expected) for answer in answers):
             seen = f"one prompt's answer is returned twice: {show(answers)}"
-            yield Violation(f"{seen}; expected {show(expected)}", "", x.case.id)
+            yield Violation(f"{seen}; expected {show(expected)}", case=x.case.id)
         elif sorted(chain(*answers)) == sorted(chain(*expected)):
             seen = f"the answers are mixed up among the prompts: {show(answers)}"
-            yield Violation(f"{seen}; expected {show(expected)}", "choices", x.case.id)
+            yield Violation(f"{seen}; expected {show(expected)}", "choices", case=x.case.id)
         else:
             yield _partly_in_order(answers, expected, x.case.id)
 

@@ -15,7 +15,7 @@ from conformance.model.exchange import Exchange, Group
 Replies = tuple[Exchange, ...]
 
 _WORD: Final = re.compile(r"\w{3,}")
-RUN: Final = 2  # consecutive words of another answer. A choice: single words occur by chance, so does a pair once
+RUN: Final = 2  # consecutive words of another answer. A choice: single words occur by chance
 
 
 @check(
@@ -56,7 +56,9 @@ def _compared_with_solo(x: Exchange, own: Replies, others: Mapping[str, Replies]
     """The finding on one reply of the burst, beside the replies to its request and to the others alone."""
     prompt_tokens, alone = counted(x, "prompt_tokens"), counted(own[0], "prompt_tokens")
     if prompt_tokens is not None and alone is not None and prompt_tokens != alone:
-        return Violation(f"prompt_tokens is {prompt_tokens} in a burst; expected {alone} as alone", "usage", x.case.id)
+        return Violation(
+            f"prompt_tokens is {prompt_tokens} in a burst; expected {alone} as alone", "usage", case=x.case.id
+        )
     expected_texts, answer = [texts(reply) for reply in own], texts(x)
     if answer in expected_texts:
         return Satisfied()
@@ -65,7 +67,7 @@ def _compared_with_solo(x: Exchange, own: Replies, others: Mapping[str, Replies]
     swapped_with = [number for number, text in other_texts.items() if text == answer and any(answer.values())]
     if swapped_with and len(own) >= ENOUGH_REPLIES and constant(expected_texts):
         seen = f"the text is {observed}, that of request {swapped_with[0]} of the burst"
-        return Violation(f"{seen}; expected {expected} as each time alone", "", x.case.id)
+        return Violation(f"{seen}; expected {expected} as each time alone", case=x.case.id)
     lost = not any(answer.values()) and all(any(text.values()) for text in expected_texts)
     if not foreign_words and not lost and not swapped_with:
         seen = f"{observed} in a burst, {expected} alone, nothing from other requests"
@@ -76,12 +78,12 @@ def _compared_with_solo(x: Exchange, own: Replies, others: Mapping[str, Replies]
     if constant(expected_texts):
         source = f" with {show(foreign_words)} of another request of the burst" if foreign_words else ""
         message = f"the text is {observed}{source}; expected {expected} as each time alone"
-        return Violation(message, "", x.case.id)
+        return Violation(message, case=x.case.id)
     return Inconclusive("the target is not deterministic: the text differs between replies to one request")
 
 
 def _foreign_words(group: Group, solo: Mapping[str, Replies], context: CheckContext) -> dict[int, str]:
-    """The words in each reply of the burst, by its `id()`, that come from another request; none where chance may do.
+    """The words in each reply of the burst, by its `id()`, that are another's; none where chance explains them.
 
     Near ties are decided differently under load, and the text that follows may contain any word. So a mix-up counts
     only where it shows in several replies, in consecutive words of another request's answer, and where no reply of the
@@ -106,7 +108,7 @@ def _foreign_words(group: Group, solo: Mapping[str, Replies], context: CheckCont
 
 
 def _first_foreign_run(words: list[str], known: str, others: Iterable[str]) -> str:
-    """The first consecutive words that also follow one another in another answer, and do not occur in the own one."""
+    """The first consecutive words that are consecutive in another answer as well, and do not occur in its own."""
     sequences = [" ".join(_WORD.findall(text)) for text in others]
     for start in range(len(words) - RUN + 1):
         run = words[start : start + RUN]

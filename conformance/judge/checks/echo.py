@@ -23,16 +23,16 @@ def echoes_text(request: RequestView, context: CheckContext) -> bool:
     return request.echo and any(isinstance(prompt, str) and prompt and is_text(prompt) for prompt in request.prompts)
 
 
-def _prompt_end(request: RequestView, found: Choice, context: CheckContext) -> int | None:
+def _prompt_end(request: RequestView, answer: Choice, context: CheckContext) -> int | None:
     """Where the prompt ends in the text; None where the text does not begin with it, UNKNOWN for token ids."""
-    prompt = prompt_of(request, found.index)
+    prompt = prompt_of(request, answer.index)
     if not isinstance(prompt, str) or not prompt or not is_text(prompt):
         return UNKNOWN
-    end = echoed_length(found.text, prompt)
+    end = echoed_length(answer.text, prompt)
     refused = context.contract.semantics.context_overflow is ContextOverflow.REFUSE
     if end is None and len(prompt) >= LONG and not refused:
-        start = prompt.find(found.text[:32]) if found.text else -1
-        end = len(prompt) - start if start >= 0 and found.text.startswith(prompt[start:]) else None
+        start = prompt.find(answer.text[:32]) if answer.text else -1
+        end = len(prompt) - start if start >= 0 and answer.text.startswith(prompt[start:]) else None
     return end
 
 
@@ -58,13 +58,13 @@ def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if not request.echo:
         return
-    for found in unfiltered_choices(x):
-        end = _prompt_end(request, found, context)
+    for answer in unfiltered_choices(x):
+        end = _prompt_end(request, answer, context)
         if end == UNKNOWN:
             continue
-        prompt = prompt_of(request, found.index)
-        seen = f"the text begins with {show(found.text[: len(prompt) + 8])}"
-        yield expect(end is not None, seen, f"the prompt {show(prompt)}", found.at)
+        prompt = prompt_of(request, answer.index)
+        seen = f"the text begins with {show(answer.text[: len(prompt) + 8])}"
+        yield expect(end is not None, seen, f"the prompt {show(prompt)}", answer.at)
 
 
 @check(
@@ -84,12 +84,12 @@ def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     request = context.request(x)
     if not request.echo or request.max_tokens != 0:
         return
-    for found in unfiltered_choices(x):
-        end = _prompt_end(request, found, context)
+    for answer in unfiltered_choices(x):
+        end = _prompt_end(request, answer, context)
         if end is None or end == UNKNOWN:
             continue  # that the prompt is absent is judged by echo_begins_with_prompt
-        rest = found.text[end:]
-        yield expect(not rest, f"{show(rest)} follows the prompt", "nothing, as max_tokens is 0", found.at)
+        rest = answer.text[end:]
+        yield expect(not rest, f"{show(rest)} follows the prompt", "nothing, as max_tokens is 0", answer.at)
 
 
 @check(

@@ -26,8 +26,8 @@ from conformance.model.parameter_traits import Role
 
 SEEDED = {"temperature": 1, "seed": 7}
 AGREED = 3
-"""More than one in so many replies must agree, where repeatability is promised as best effort. A choice:
-with a third or fewer in agreement no caller could rely on it."""
+"""More than one of three replies must agree, where repeatability is promised as best effort. A choice: with a third or
+fewer in agreement no caller could rely on it."""
 
 
 def repeats(group: Group, roles: Sequence[str], because: str, context: CheckContext) -> Findings:
@@ -189,9 +189,9 @@ def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     name = context.contract.by_role(Role.IGNORES_END)
     if request.get(name) is not True or request.stops or request.get("response_format"):
         return
-    for found in unfiltered_choices(x):
-        seen = f"finish_reason is {show(found.finish_reason)} with {name}"
-        yield expect(found.finish_reason != context.stop, seen, show(context.length), found.at)
+    for answer in unfiltered_choices(x):
+        seen = f"finish_reason is {show(answer.finish_reason)} with {name}"
+        yield expect(answer.finish_reason != context.stop, seen, show(context.length), answer.at)
 
 
 @check(

@@ -260,12 +260,12 @@ def error_names_the_field(group: Group, context: CheckContext) -> Findings:
         yield Satisfied(label(group))
     elif has_param:
         seen = f"{describe_probe(group, probe, context)}: the error names {show(param)}"
-        yield Violation(f"{seen}; expected {expected}", "/error/param", probe.case.id)
+        yield Violation(f"{seen}; expected {expected}", "/error/param", case=probe.case.id)
     elif any(name_pattern(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Satisfied(label(group))
     else:
         seen = f"{describe_probe(group, probe, context)}: {describe_reply(probe)}"
-        yield Violation(f"{seen}; expected a message that names {expected}", "/error", probe.case.id)
+        yield Violation(f"{seen}; expected a message that names {expected}", "/error", case=probe.case.id)
 
 
 def _members_under_test(name: str, key: str, context: CheckContext) -> list[str]:
@@ -359,7 +359,7 @@ def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findin
         plainly, streamed = different[0]
         seen = f"{label(group)}: plain {_describe_shape(plainly)}; streamed {_describe_shape(streamed)}"
         flaky = len(different) < len(conclusive)
-        yield Violation(f"{seen}; expected the same error for both", "/error", streamed.case.id, flaky=flaky)
+        yield Violation(f"{seen}; expected the same error for both", "/error", case=streamed.case.id, flaky=flaky)
     else:
         yield Satisfied(label(group))
 

@@ -157,4 +157,4 @@ def ids_are_unique(group: Group, context: CheckContext) -> Findings:
     else:
         repeated = next(number for number, id_ in enumerate(ids) if id_ in ids[:number])
         seen = f"id {show(ids[repeated])} was sent twice"
-        yield Violation(f"{seen}; expected a new one", "id", replies[repeated][0].case.id)
+        yield Violation(f"{seen}; expected a new one", "id", case=replies[repeated][0].case.id)

@@ -62,12 +62,12 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
     if refusals:
         seen = f"{describe_probe(group, refusals[0], context)}: {describe_reply(refusals[0])}"
         expected = f"expected 2xx, as its control has ({control.case.id})"
-        yield Violation(f"{seen}; {expected}", "", refusals[0].case.id, flaky=bool(successes))
+        yield Violation(f"{seen}; {expected}", case=refusals[0].case.id, flaky=bool(successes))
     elif successes:
         yield Satisfied(label(group))
     elif len(failures) >= ENOUGH_REPLIES:
         seen = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}, {len(failures)} times"
-        yield Violation(f"{seen}; expected 2xx, as its control has", "", failures[0].case.id)
+        yield Violation(f"{seen}; expected 2xx, as its control has", case=failures[0].case.id)
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
         yield Inconclusive(reason, repeat=bool(failures))
@@ -108,12 +108,12 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     failures = [x for x in probes if failed(x) and x not in refusals]
     if wrong:
         seen = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
-        yield Violation(f"{seen}; expected {expected}", "", wrong[0].case.id, flaky=bool(refusals))
+        yield Violation(f"{seen}; expected {expected}", case=wrong[0].case.id, flaky=bool(refusals))
     elif refusals:
         yield Satisfied(label(group))
     elif len(failures) >= ENOUGH_REPLIES:
         seen = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}, {len(failures)} times"
-        yield Violation(f"{seen}; expected {expected}", "", failures[0].case.id)
+        yield Violation(f"{seen}; expected {expected}", case=failures[0].case.id)
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
         yield Inconclusive(reason, repeat=bool(failures))
@@ -234,6 +234,6 @@ def channels_accept_alike(group: Group, context: CheckContext) -> Findings:
         wrong = [x for x in replies if x.refused or failed(x)]
         if any(x.refused for x in wrong) or len(wrong) >= ENOUGH_REPLIES:
             seen = f"{bad}: {describe_reply(wrong[0])}; {good}: HTTP 200"
-            yield Violation(f"{seen}; expected the same for both", label(group), wrong[0].case.id)
+            yield Violation(f"{seen}; expected the same for both", label(group), case=wrong[0].case.id)
         else:
             yield Inconclusive(f"{label(group)}: {describe_reply(replies[0])}", repeat=bool(wrong))

@@ -103,7 +103,7 @@ def bias_forces(group: Group, context: CheckContext) -> Findings:
                 text = show(list(forced.tokens)) if forced.tokens else show(forced.text)
                 ids = ", ".join(sorted(biased_ids(x, FORCE)))
                 seen = f"with token {ids} forced the text is {text}"
-                yield Violation(f"{seen}; expected one piece repeated", answer.at, x.case.id)
+                yield Violation(f"{seen}; expected one piece repeated", answer.at, case=x.case.id)
 
 
 @check(
@@ -168,9 +168,9 @@ def _force(x: Exchange) -> Group:
 
 
 def _ban(before: str, after: str) -> Group:
-    two: dict[str, Any] = {"temperature": 0, "logit_bias": {"11": 100, "12": 100}}
-    one: dict[str, Any] = {"temperature": 0, "logit_bias": {"11": -100, "12": 100}}
-    forced, banned = plain(completion(choice(before)), two), plain(completion(choice(after)), one)
+    both: dict[str, Any] = {"temperature": 0, "logit_bias": {"11": 100, "12": 100}}
+    one_banned: dict[str, Any] = {"temperature": 0, "logit_bias": {"11": -100, "12": 100}}
+    forced, banned = plain(completion(choice(before)), both), plain(completion(choice(after)), one_banned)
     return Group("ban", "11", {"forced": (forced,), "with": (banned,)})
 
 

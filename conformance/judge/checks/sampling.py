@@ -24,7 +24,7 @@ HIGH_TEMPERATURE = 1.5
 """From here on one prompt is enough where no log probabilities are returned. A choice: a token of probability 0.95
 beside one other has 0.88 at this temperature, so that five repeats of six such tokens have a probability of 2 %."""
 SHORT_ANSWER = 2
-"""An answer of so many words that ends by itself is not compared. A choice: models are certain of such answers."""
+"""An answer of at most this many words that ends by itself is not compared. A choice: models are certain of those."""
 
 
 @check(
@@ -98,7 +98,7 @@ def _finding_on_equal_texts(
 
 
 def _is_improbable(replies: Sequence[Exchange], context: CheckContext) -> bool:
-    """Whether texts that are all equal are not so by chance.
+    """Whether it is improbable that these texts are all equal by chance.
 
     Their log probabilities decide. Without any, a text that is not part of its prompt is enough at a high temperature;
     below, texts of several prompts are needed, because a model may be certain of one, such as of numbers in sequence.

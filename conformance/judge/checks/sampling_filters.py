@@ -56,7 +56,7 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
         return
     name = context.get("parameter", "")
     floor = context.contract.by_role(Role.PROBABILITY_FLOOR)
-    for found, lists in choices_with_logprobs(x):
+    for answer, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
         positions = [
             (position, top)
@@ -72,11 +72,11 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
             reason = _why_excluded(name, value, top, request.get(name), is_floor=name == floor)
             if reason:
                 token = show((lists.get("tokens") or [None] * len(values))[position : position + 1])
-                yield Violation(f"token {position}, {token}, has log probability {value:.3f}, {reason}", found.at)
+                yield Violation(f"token {position}, {token}, has log probability {value:.3f}, {reason}", answer.at)
                 break
         else:
             if examined:
-                yield Satisfied(found.at)
+                yield Satisfied(answer.at)
 
 
 def _why_excluded(name: str, value: float, top: Mapping[str, Any], bound: float, *, is_floor: bool) -> str:
