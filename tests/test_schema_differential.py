@@ -17,7 +17,7 @@ from test_checks import JUNK
 from conformance.contract import load, providers
 from conformance.judge.catalogue import CheckContext
 from conformance.judge.catalogue import load as catalogue
-from conformance.judge.checks.schema import RULES, _json_type
+from conformance.judge.checks.schema import RULES, json_type
 from conformance.judge.fixtures import response
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import Exchange
@@ -83,7 +83,7 @@ def excepted(row, value):
 
 
 def left_to_the_type(value, options):
-    return all(_json_type(value) != _json_type(option) for option in options)
+    return all(json_type(value) != json_type(option) for option in options)
 
 
 def rule_findings(provider, row, x):

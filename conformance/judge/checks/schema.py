@@ -57,20 +57,20 @@ JSON_TYPES: Final[Mapping[type, str]] = {
 }
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
     """The JSON type of a parsed value; integers are numbers."""
     return JSON_TYPES[type(value)]
 
 
 def _is_type(value: Any, name: str) -> bool:
     """Whether a value is of a type as JSON Schema names it; 1.0 is an integer there."""
-    json_type = _json_type(value)
-    return json_type == name or (name == "integer" and json_type == "number" and value == value // 1)
+    named = json_type(value)
+    return named == name or (name == "integer" and named == "number" and value == value // 1)
 
 
 def _in_enum(value: Any, options: list[Any]) -> bool:
     """Whether an enum lists the value, or has no option of its type: then the requirement on the type judges it."""
-    same_type = [option for option in options if _json_type(option) == _json_type(value)]
+    same_type = [option for option in options if json_type(option) == json_type(value)]
     return not same_type or any(json_equal(value, option) for option in same_type)
 
 
@@ -78,8 +78,8 @@ RULES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "type": lambda value, names: any(_is_type(value, name) for name in names),
     "enum": _in_enum,
     "const": json_equal,
-    "minimum": lambda value, bound: _json_type(value) != "number" or value >= bound,
-    "maximum": lambda value, bound: _json_type(value) != "number" or value <= bound,
+    "minimum": lambda value, bound: json_type(value) != "number" or value >= bound,
+    "maximum": lambda value, bound: json_type(value) != "number" or value <= bound,
     "minItems": lambda value, count: not isinstance(value, list) or len(value) >= count,
     "maxItems": lambda value, count: not isinstance(value, list) or len(value) <= count,
     "pattern": lambda value, pattern: is_valid(dumps({"pattern": pattern}), value),
