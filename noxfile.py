@@ -43,14 +43,16 @@ def wheel(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Which lines of our code does no test run? (Without the slow tests; prints a table and the total.)"""
     session.install(*DEV)
+    session.run("coverage", "erase")
     session.run("coverage", "run", "-m", "pytest", "-q", "-m", "not slow", *session.posargs)
+    session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
 
 
 @nox.session
 def mutate(session: nox.Session) -> None:
     """Which changes of our code does no test detect? (A sample of judge and plan, about ten minutes.)"""
-    session.install(*DEV)
+    session.install("-c", "constraints.txt", "-e", ".[dev,mutate]")
     session.run("python", "bench/mutate_code.py", *session.posargs)
 
 
