@@ -34,9 +34,17 @@ PLACES = (
     "*.md",
 )
 CLEAN = (
-    "conformance/cli/*", "conformance/pytest_plugin/*", "conformance/suite/*", "conformance/plugin.py", "conformance/__*__.py",
-    "docs/*", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "reports/README.md",
-)  # fmt: skip
+    "conformance/cli/*",
+    "conformance/pytest_plugin/*",
+    "conformance/suite/*",
+    "conformance/plugin.py",
+    "conformance/__*__.py",
+    "docs/*",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "reports/README.md",
+)
 
 
 def files() -> list[str]:
