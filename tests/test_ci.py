@@ -126,7 +126,7 @@ def test_a_broken_promise_does_not_stop_the_upload_and_fails_at_the_end(tmp_path
     assert (tmp_path / "output.txt").read_text() == "exit-code=1\n"
     assert "does not conform" in (tmp_path / "summary.md").read_text("utf-8")
     gate = bash(STEPS["Gate"]["run"], tmp_path, machine, CODE="1")
-    assert (gate.returncode, "::error title=Conformance::a promise is broken" in gate.stdout) == (1, True)
+    assert (gate.returncode, "::error title=Conformance::a MUST is broken" in gate.stdout) == (1, True)
 
 
 def test_what_a_target_says_is_no_command_to_the_runner(tmp_path, machine):
