@@ -35,6 +35,7 @@ PLACES = (
 )
 CLEAN = (
     "conformance/cli/*",
+    "conformance/config/*",
     "conformance/pytest_plugin/*",
     "conformance/suite/*",
     "conformance/plugin.py",
