@@ -101,7 +101,7 @@ def test_a_requirement_is_explained_with_both_examples(conformance):
     name = listed.split()[0]
     code, out, _ = conformance("explain", name)
     assert code == 0
-    for part in (f"### {name}", "Why it matters", "How to fix a server", "**Good**", "**Bad**"):
+    for part in (f"### {name}", "Why it matters", "How to fix a server", "**Good example", "**Bad example"):
         assert part in out
 
 
@@ -138,7 +138,7 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
     ("arguments", "says_so"),
     [
         (["nonsense"], "No such command"),
-        (["run"], "name a PROVIDER"),
+        (["run"], "give a PROVIDER"),
         (["run", "nobody"], "there is no provider 'nobody'; expected one of"),
         (["list", "../../etc"], "there is no provider"),
         (["explain", "usage.nothing"], "there is no requirement 'usage.nothing'"),
@@ -152,7 +152,7 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
         (["run", "openai", "--max-tokens", "many"], "not a valid integer"),
         (["run", "openai", "--profile", "huge"], "huge"),
         (["run", "openai", "--select", "nothing.*"], "matches none of"),
-        (["run", "openai", "--name", "../x"], "a folder is named so"),
+        (["run", "openai", "--name", "../x"], "because it names a folder"),
         (["run", "all", "--name", "x"], "--name needs one provider"),
         (["run", "openai", "--out", "/proc/nowhere"], "/proc/nowhere"),
         (["serve", "openai", "--fault", "nonsense"], "there is no fault"),
