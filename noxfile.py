@@ -1,8 +1,8 @@
-"""Each session is named after the question it answers."""
+"""Each session is documented by the question it answers."""
 
 import nox
 
-nox.options.sessions = ["style", "types", "tests"]
+nox.options.sessions = ["lint", "types", "tests"]
 DEV = ("-c", "constraints.txt", "-e", ".[dev]")
 
 
@@ -14,8 +14,8 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
-def style(session: nox.Session) -> None:
-    """Does the code read as one?"""
+def lint(session: nox.Session) -> None:
+    """Is the code formatted, and free of lint?"""
     session.install("-c", "constraints.txt", "ruff")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -23,14 +23,14 @@ def style(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Do the parts fit?"""
+    """Do the types agree?"""
     session.install(*DEV)
     session.run("mypy")
 
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Does what is published work, away from the checkout?"""
+    """Does the published package work without the checkout?"""
     session.install("-c", "constraints.txt", "build")
     built = session.create_tmp()
     session.run("python", "-m", "build", "--wheel", "--outdir", built)
@@ -40,21 +40,39 @@ def wheel(session: nox.Session) -> None:
 
 
 @nox.session
-def mutants(session: nox.Session) -> None:
-    """Does each check notice what it is there for? (Up to an hour; keeps scores.json.)"""
+def coverage(session: nox.Session) -> None:
+    """Which lines of our code does no test run? (Without the slow tests; prints a table and the total.)"""
+    session.install(*DEV)
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-q", "-m", "not slow", *session.posargs)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+@nox.session
+def mutate(session: nox.Session) -> None:
+    """Which changes of our code does no test detect? (A sample of judge and plan, about ten minutes.)"""
+    session.install("-c", "constraints.txt", "-e", ".[dev,mutate]")
+    session.run("python", "bench/mutate_code.py", *session.posargs)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Does each check detect its faults, and accept every legal variant? (Up to an hour; stores scores.json.)"""
     session.install(*DEV)
     session.run("python", "bench/mutants.py", "--store", *session.posargs)
 
 
-@nox.session
-def nightly(session: nox.Session) -> None:
-    """Are the stored scores those of this build? Run it after `mutants` and `mutators`."""
-    session.install(*DEV)
-    session.run("pytest", "-q", *session.posargs, env={"CONFORMANCE_NIGHTLY": "1"})
-
-
-@nox.session
-def mutators(session: nox.Session) -> None:
-    """Which changes of a good reply does nobody notice?"""
+@nox.session(name="wire-mutations")
+def wire_mutations(session: nox.Session) -> None:
+    """Which changes of a good reply does no check detect? (Up to an hour; stores scores.json.)"""
     session.install(*DEV)
     session.run("python", "bench/mutators.py", "--store", *session.posargs)
+
+
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """Were the stored scores measured on this build, and do they hold? (After `faults` and `wire-mutations`.)"""
+    session.install(*DEV)
+    scores = ("tests/test_mutation_testing.py", "tests/test_wire_mutations.py")
+    session.run("pytest", "-q", *scores, *session.posargs, env={"CONFORMANCE_NIGHTLY": "1"})

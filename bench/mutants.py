@@ -1,4 +1,4 @@
-"""Mutation tests: every fault and every legal variant under every contract; `nox -s mutants` stores the scores."""
+"""Mutation tests: every fault and every legal variant under every contract; `nox -s faults` stores the scores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main() -> None:
     print(f"{len(results)} trials in {time.monotonic() - start:.0f} s with {options.jobs} processes")
     wire = {name: profiles["gate"] for name, profiles in stored().get("wire", {}).items()}
     if wire and options.names == "*":
-        print(f"\nStored scores of wire mutations (`nox -s mutators`):\n{wire_table(wire)}")
+        print(f"\nStored scores of wire mutations (`nox -s wire-mutations`):\n{wire_table(wire)}")
     if options.store and options.names == "*" and not options.home:
         write(merged(results))
 

@@ -1,4 +1,4 @@
-"""Wire mutations: each change of a good reply, and which checks detect it. `nox -s mutators` stores the counts."""
+"""Wire mutations: each change of a good reply, and which checks detect it; `nox -s wire-mutations` stores them."""
 
 from __future__ import annotations
 

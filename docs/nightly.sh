@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# After a run: compare each target with the last time it was judged, keep its results, draw the trend.
+# After a run: compare each target with its last results, keep the new ones, draw the trend.
 #   nightly.sh [REPORTS] [HISTORY]
-# Exit code 1 where a promise is newly broken, 2 where something could not be read.
+# Exit code 1 if a MUST is newly broken, 2 if something could not be read.
 set -euo pipefail
 reports=${1:-reports}
 history=${2:-history}

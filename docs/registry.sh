@@ -2,7 +2,7 @@
 # Go through every submission that a pull request adds or changes, against what the registry knows already.
 #   registry.sh REGISTRY SUBMITTED
 # Both are checkouts; keys.txt, revoked.txt and certificates/ are read from REGISTRY only, never from a submission.
-# Exit code 1 where something is not in order, 3 where something was left open.
+# Exit code 1 if something is not in order, 3 if something could not be examined.
 set -euo pipefail
 shopt -s nullglob
 registry=$1
@@ -27,7 +27,7 @@ done
 for folder in "$submitted"/certificates/*/; do
   name=$(basename "$folder")
   if [ -d "$registry/certificates/$name" ] && diff -rq "$registry/certificates/$name" "$folder" > /dev/null; then
-    continue # as it was
+    continue # unchanged
   fi
   found=$((found + 1))
   code=0
@@ -35,7 +35,7 @@ for folder in "$submitted"/certificates/*/; do
   conformance submit-check "$folder" --trust "$registry/keys.txt" --revoked "$registry/revoked.txt" \
     --seen "$registry/certificates" > checklist.txt || code=$?
   note "$(sed 's/^/    /' checklist.txt)"
-  # 1 outranks 3: what is wrong is wrong, whatever else was left open
+  # 1 outranks 3: an error is certain, whatever else could not be examined
   if [ "$code" -ne 0 ] && [ "$worst" -ne 1 ]; then worst=$code; fi
 done
 note "$found submissions"

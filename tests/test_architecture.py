@@ -18,7 +18,7 @@ ORDER = (
 )  # fmt: skip
 ONLY_IN = {
     "httpx": {"send/wire"},
-    "yaml": {"contract/yaml_file"},
+    "yaml": {"contract/yaml_file", "contract/quotes"},  # quotes reads the positions of values
     "cryptography": {"certificate/keys"},
     "jsonschema_rs": {"contract/validity"},
     "schemathesis": {"plan/samples"},
@@ -100,3 +100,11 @@ def test_the_judge_does_no_input_or_output():
 def test_a_package_says_what_comes_in_and_what_goes_out(package):
     text = ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text("utf-8"))) or ""
     assert len(text.splitlines()) >= 3
+
+
+def test_the_architecture_page_lists_the_packages_in_their_order():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    table = page.partition("| package |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    listed = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert listed == [name for name in ORDER if (PACKAGE / name).is_dir() and name != "suite"]

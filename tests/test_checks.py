@@ -13,18 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance.judge import Traffic, judge
+from conformance.judge import Traffic, checks, judge
 from conformance.judge.catalogue import CheckContext, Scope, load
 from conformance.judge.fixtures import (
-    case,
     choice,
     completion,
     contract,
-    error,
     logprobs,
-    plain,
     response,
-    stream,
     usage,
 )
 from conformance.model import Ending, Layer, Level, Membership, Observation, Outcome, Requirement, Source, Violation
@@ -81,7 +77,6 @@ def test_the_docstring_says_what_holds_why_a_client_cares_and_how_to_mend_it(che
     assert all(paragraph.rstrip().endswith(".") for paragraph in paragraphs)
     assert paragraphs[2].startswith("Fix: ")
     assert "\n" not in paragraphs[0], "line one is one sentence on one line"
-    assert check.holds == paragraphs[0]
     assert check.why
     assert check.fix
 
@@ -90,10 +85,9 @@ def test_the_docstring_says_what_holds_why_a_client_cares_and_how_to_mend_it(che
 def test_name_and_area_are_sane(check):
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", check.name)
     assert check.area in AREAS
-    assert check.name == check.function.__name__
 
 
-@pytest.mark.parametrize("path", sorted(Path("conformance/judge/checks").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(Path(checks.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
 def test_a_module_of_checks_is_short_and_says_what_it_is_about(path):
     text = path.read_text("utf-8")
     assert len(text.splitlines()) <= 400
@@ -305,32 +299,3 @@ def test_findings_do_not_depend_on_how_the_bytes_were_split(x, cuts):
         if check.area != "timing":
             context = CheckContext(CONTRACT, params_of(check)[0])
             assert list(check.function(x, context)) == list(check.function(split, context)), check.name
-
-
-def test_an_exchange_is_judged_by_all_checks_in_about_a_millisecond():
-    """300 requirements on one exchange: some checks are bound many times, so the mean must stay around 3 µs."""
-    import time
-
-    chunks = [completion(choice(f" {number}", finish=None, logprobs=None), usage=None) for number in range(16)]
-    subjects = [
-        stream(
-            *chunks,
-            completion(choice("")),
-            completion(usage=usage()),
-            request={"stream_options": {"include_usage": True}},
-        ),
-        *[plain(completion(choice(logprobs=logprobs([" 4", ",", " 5"])), usage=usage()), {"logprobs": 1})] * 3,
-        error(),
-    ]
-    started, judged = time.process_time(), 0
-    for _ in range(20):
-        for subject in subjects:
-            x = replace(subject, case=case(subject.case.content))
-            traffic = Traffic([x])
-            for check in PER_EXCHANGE:
-                row = Requirement(
-                    f"{check.area}.x", check.name, Level.MUST, Layer.CONTRACT, "", Source(""), {}, params_of(check)[0]
-                )
-                judge(row, traffic, CONTRACT)
-                judged += 1
-    assert (time.process_time() - started) / judged < 100e-6

@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from conformance import contract
-from conformance.cli import BROKEN, CONFORMANT, INCOMPLETE, MISUSED, SUITE_FAULT, commands
+from conformance.cli import commands
 from conformance.config import waivers
+from conformance.model.exit_codes import ExitCode
 from conformance.reference import serve
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
@@ -125,7 +126,7 @@ def test_a_broken_promise_does_not_stop_the_upload_and_fails_at_the_end(tmp_path
     assert (tmp_path / "output.txt").read_text() == "exit-code=1\n"
     assert "does not conform" in (tmp_path / "summary.md").read_text("utf-8")
     gate = bash(STEPS["Gate"]["run"], tmp_path, machine, CODE="1")
-    assert (gate.returncode, "::error title=Conformance::a promise is broken" in gate.stdout) == (1, True)
+    assert (gate.returncode, "::error title=Conformance::a MUST is broken" in gate.stdout) == (1, True)
 
 
 def test_what_a_target_says_is_no_command_to_the_runner(tmp_path, machine):
@@ -153,15 +154,15 @@ def test_a_gate_without_a_file_is_misuse(tmp_path, machine):
     assert "conformance.toml does not exist" in done.stderr
 
 
-@pytest.mark.parametrize("code", [CONFORMANT, BROKEN, MISUSED, INCOMPLETE, SUITE_FAULT])
+@pytest.mark.parametrize("code", ExitCode)
 def test_the_gate_ends_with_the_code_that_came(tmp_path, machine, code):
     done = bash(STEPS["Gate"]["run"], tmp_path, machine, CODE=str(code))
     assert done.returncode == code
-    assert ("::error" in done.stdout) == (code != CONFORMANT)
+    assert ("::error" in done.stdout) == (code != ExitCode.CONFORMANT)
 
 
 def test_a_gate_that_never_judged_is_not_green(tmp_path, machine):
-    assert bash(STEPS["Gate"]["run"], tmp_path, machine, CODE="").returncode == SUITE_FAULT
+    assert bash(STEPS["Gate"]["run"], tmp_path, machine, CODE="").returncode == ExitCode.SUITE_FAULT
 
 
 def test_the_comment_replaces_the_last_one_or_is_the_first_and_fits(tmp_path, machine):

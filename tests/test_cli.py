@@ -20,7 +20,7 @@ from conformance.cli.run import most_severe
 from conformance.config.settings import OPTIONS, SettingsError, settings
 from conformance.judge.fixtures import case
 from conformance.model import Phase
-from conformance.plan import Plan, setting
+from conformance.plan import Plan, plan_context
 from conformance.plan.learned_target import LearnedTarget
 from tests import hostile
 from tests.hostile import says, serving
@@ -39,18 +39,16 @@ def elsewhere(tmp_path, monkeypatch):
 def planned(monkeypatch):
     """A plan of three requests."""
 
-    def phases(contract, *, model, **more):
-        cases = (
-            replace(case({"model": model, "max_tokens": 2, "seed": place}), id=f"scenario/a{place}", origin="scenario")
-            for place in range(3)
-        )
+    def phases(contract, checks, options):
+        bodies = ({"model": options.model, "max_tokens": 2, "seed": index} for index in range(3))
+        cases = (replace(case(body), id=f"scenario/a{body['seed']}", origin="scenario") for body in bodies)
         yield Phase("only", tuple(cases))
 
     monkeypatch.setattr("conformance.plan.phases", phases)
     monkeypatch.setattr(
         "conformance.plan.plan",
-        lambda contract, **more: Plan(
-            setting(contract, more["model"]), tuple(phases(contract, model=more["model"])), (), LearnedTarget()
+        lambda contract, checks, options: Plan(
+            plan_context(contract, checks, options), tuple(phases(contract, checks, options)), (), LearnedTarget()
         ),
     )
 
@@ -103,7 +101,7 @@ def test_a_requirement_is_explained_with_both_examples(conformance):
     name = listed.split()[0]
     code, out, _ = conformance("explain", name)
     assert code == 0
-    for part in (f"### {name}", "Why it matters", "How to mend a server", "**Good**", "**Bad**"):
+    for part in (f"### {name}", "Why it matters", "How to fix a server", "**Good example", "**Bad example"):
         assert part in out
 
 
@@ -140,7 +138,7 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
     ("arguments", "says_so"),
     [
         (["nonsense"], "No such command"),
-        (["run"], "name a PROVIDER"),
+        (["run"], "give a PROVIDER"),
         (["run", "nobody"], "there is no provider 'nobody'; expected one of"),
         (["list", "../../etc"], "there is no provider"),
         (["explain", "usage.nothing"], "there is no requirement 'usage.nothing'"),
@@ -154,8 +152,8 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
         (["run", "openai", "--max-tokens", "many"], "not a valid integer"),
         (["run", "openai", "--profile", "huge"], "huge"),
         (["run", "openai", "--select", "nothing.*"], "matches none of"),
-        (["run", "openai", "--name", "../x"], "a folder is named so"),
-        (["run", "all", "--name", "x"], "--name goes with one provider"),
+        (["run", "openai", "--name", "../x"], "because it names a folder"),
+        (["run", "all", "--name", "x"], "--name needs one provider"),
         (["run", "openai", "--out", "/proc/nowhere"], "/proc/nowhere"),
         (["serve", "openai", "--fault", "nonsense"], "there is no fault"),
         (["serve", "openai", "--port", "99999"], "99999"),

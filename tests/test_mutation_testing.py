@@ -51,6 +51,7 @@ def listed_reason(name, provider, profile):
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "name"), at_home(FAULTS))
 def test_its_primary_check_fails(provider, name):
     result = trial(baseline(provider, "gate"), FAULTS[name])
@@ -65,12 +66,14 @@ def test_its_primary_check_fails(provider, name):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "name"), at_home(LEGAL_VARIANTS))
 def test_no_check_fails_because_of_a_legal_variant(provider, name):
     result = trial(baseline(provider, "gate"), LEGAL_VARIANTS[name])
     assert result.accepted, f"{name} is legal on {provider}, and was flagged: {result.why}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "profile", "name"), sample())
 def test_a_sample_of_the_full_profile_is_killed_or_listed(provider, profile, name):
     planted = {**FAULTS, **LEGAL_VARIANTS}[name]
@@ -135,7 +138,7 @@ def test_a_fault_that_crashes_survives_and_says_why():
     assert "AttributeError" in result.why
 
 
-# The stored scores: measured by `nox -s mutants`, and about the build that they were measured on.
+# The stored scores: measured by `nox -s faults`, and about the build that they were measured on.
 
 
 def test_a_stored_score_says_on_which_build_it_was_measured():
@@ -154,7 +157,7 @@ def scores():
     assert set(entries) == set(providers())
     builds = {score["build"] for profiles in entries.values() for score in profiles.values()}
     if builds != {source_hash()}:
-        message = "the stored scores were measured on another build: run `nox -s mutants`"
+        message = "the stored scores were measured on another build: run `nox -s faults`"
         if NIGHTLY:
             pytest.fail(message)
         pytest.skip(f"{message} (CONFORMANCE_NIGHTLY=1 makes this a failure)")

@@ -20,8 +20,15 @@ from conformance.plan.covering_rows import row_of
 from conformance.plan.factors import factors
 from conformance.plan.samples import LEAST, free_text
 
-FULL = {provider: [body for body in drawn(provider, "full") if "model" in body] for provider in PROVIDERS}
-PATCHES = {provider: [one for one in drawn(provider, "full") if "model" not in one] for provider in PROVIDERS}
+
+def bodies(provider):
+    """Whole bodies; `drawn` keeps what was drawn, so that nothing is drawn at collection."""
+    return [body for body in drawn(provider, "full") if "model" in body]
+
+
+def patches(provider):
+    """Drawn values for rows of the covering array."""
+    return [patch for patch in drawn(provider, "full") if "model" not in patch]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -40,7 +47,7 @@ class TestDrawnBodies:
         rows = [case for case in plan(provider, "full").drawn_cases if case.origin == "row"]
         assert Validity.VALID in {case.validity for case in rows}
         assert Validity.INVALID not in {case.validity for case in rows}
-        texts = {text for patch in PATCHES[provider] for text in patch.values() if isinstance(text, str)}
+        texts = {text for patch in patches(provider) for text in patch.values() if isinstance(text, str)}
         assert len(texts) > len(rows) / 2
         assert not [text for text in texts if not text.strip() or "\x00" in text or "</s>" in text]
 
@@ -52,13 +59,13 @@ class TestDrawnBodies:
                 assert None not in row_of(found, case.body)
 
     def test_none_breaks_the_contract(self, provider):
-        assert not [body for body in FULL[provider] if validity(contract(provider), body) is Validity.INVALID]
+        assert not [body for body in bodies(provider) if validity(contract(provider), body) is Validity.INVALID]
 
     def test_no_field_is_made_up(self, provider):
-        assert {name for body in FULL[provider] for name in body} <= contract(provider).parameters.keys()
+        assert {name for body in bodies(provider) for name in body} <= contract(provider).parameters.keys()
 
     def test_each_is_cheap(self, provider):
-        for body in FULL[provider]:
+        for body in bodies(provider):
             choices = max(body.get("n") or 1, body.get("best_of") or 1)
             assert body["max_tokens"] * choices <= 16
 
@@ -90,12 +97,12 @@ class TestDeterminism:
         assert {path.name for path in tmp_path.iterdir()} <= {"mine.py", "cache", "__pycache__"}
 
     def test_the_model_is_the_one_that_is_judged(self):
-        assert {body["model"] for body in FULL["openai"]} == {"m"}
+        assert {body["model"] for body in bodies("openai")} == {"m"}
 
 
 class TestText:
     def texts(self):
-        for body in FULL["openai"] + FULL["novita"] + FULL["nebius"]:
+        for body in bodies("openai") + bodies("novita") + bodies("nebius"):
             prompt = body["prompt"]
             yield from (one for one in (prompt if isinstance(prompt, list) else [prompt]) if isinstance(one, str))
 
@@ -111,8 +118,8 @@ class TestText:
 
     def test_ids_lie_in_and_out_of_any_vocabulary(self):
         flat = []
-        for bodies in FULL.values():
-            for body in bodies:
+        for provider in PROVIDERS:
+            for body in bodies(provider):
                 for one in body["prompt"] if isinstance(body["prompt"], list) else []:
                     flat += one if isinstance(one, list) else [one] if isinstance(one, int) else []
         assert [one for one in flat if 33 <= one <= 250]
@@ -124,14 +131,14 @@ class TestDoubt:
 
     @pytest.mark.parametrize("prompt", ["", "\ud800", "a\x00b", "x" * 5000, [99_999_999], [[5, -1]]])
     def test_odd_text_makes_a_request_unspecified(self, prompt):
-        bodies = ({"model": "m", "prompt": prompt, "max_tokens": 1},)
-        found = planned(contract("openai"), profile="full", drawn=bodies).cases
+        body = {"model": "m", "prompt": prompt, "max_tokens": 1}
+        found = planned(contract("openai"), profile="full", drawn=(body,)).cases
         (case,) = [case for case in found if case.origin == "sample"]
         assert case.validity is Validity.UNSPECIFIED
 
     @pytest.mark.parametrize("prompt", ["Guten Tag", "\U0001f680", ["a", "b"], [100, 200]])
     def test_other_text_does_not(self, prompt):
-        bodies = ({"model": "m", "prompt": prompt, "max_tokens": 1},)
-        found = planned(contract("openai"), profile="full", drawn=bodies).cases
+        body = {"model": "m", "prompt": prompt, "max_tokens": 1}
+        found = planned(contract("openai"), profile="full", drawn=(body,)).cases
         (case,) = [case for case in found if case.origin == "sample"]
         assert case.validity is Validity.VALID

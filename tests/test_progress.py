@@ -91,8 +91,9 @@ def test_elsewhere_nothing_is_drawn(screen, monkeypatch, reason):
 
 @pytest.mark.parametrize("options", [(), ("--quiet",)])
 def test_a_run_in_a_pipe_is_plain_text(capfd, tmp_path, monkeypatch, options):
-    def phases(contract, *, model, **more):
-        yield Phase("only", (replace(case({"model": model, "max_tokens": 2}), id="scenario/a0", origin="scenario"),))
+    def phases(contract, checks, options):
+        body = {"model": options.model, "max_tokens": 2}
+        yield Phase("only", (replace(case(body), id="scenario/a0", origin="scenario"),))
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("conformance.plan.phases", phases)

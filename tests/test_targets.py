@@ -315,7 +315,7 @@ def test_a_case_is_sent_to_one_target_with_what_the_file_says_of_it(conformance,
     code, _, err = conformance("send", case)
     assert (code, "2 targets are chosen (one, two); a case needs one: give --target NAME" in err) == (2, True)
     code, _, err = conformance("plan", "--lock", "plan.json")
-    assert (code, "2 targets are chosen (one, two); a case needs one: give --target NAME" in err) == (2, True)
+    assert (code, "2 targets are chosen (one, two); a locked plan needs one: give --target NAME" in err) == (2, True)
 
 
 # Running them

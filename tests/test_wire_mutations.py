@@ -30,7 +30,7 @@ def wire(provider):
     """The stored score; where replies have changed since it was measured, there is nothing to compare it with."""
     score = stored()["wire"][provider]["gate"]
     if score["build"] != source_hash() and not set(score["undetected"]) <= named(provider).keys():
-        message = "replies changed since the stored score was measured: run `nox -s mutators`"
+        message = "replies changed since the stored score was measured: run `nox -s wire-mutations`"
         if os.environ.get("CONFORMANCE_NIGHTLY"):
             pytest.fail(message)
         pytest.skip(f"{message} (CONFORMANCE_NIGHTLY=1 makes this a failure)")
@@ -94,7 +94,7 @@ def test_numbers_and_data_are_left_out_of_a_path():
 @pytest.mark.parametrize("provider", providers())
 def test_the_stored_score_counts_these_mutations(provider):
     score = wire(provider)
-    assert abs(score["of"] - len(named(provider))) <= 0.02 * score["of"], "replies changed: run `nox -s mutators`"
+    assert abs(score["of"] - len(named(provider))) <= 0.02 * score["of"], "replies changed: run `nox -s wire-mutations`"
     assert set(score["undetected"]) <= named(provider).keys()
     assert score["detected"] + len(score["undetected"]) == score["of"]
     assert score["accepted"] + score["gaps"] == len(score["undetected"])
@@ -103,7 +103,7 @@ def test_the_stored_score_counts_these_mutations(provider):
 @pytest.mark.parametrize("provider", providers())
 def test_an_undetected_mutation_is_allowed(provider):
     left = [name for name in wire(provider)["undetected"] if not reason(ALLOWLIST, provider, *place(provider, name))]
-    assert len(left) == wire(provider)["gaps"], "the list changed since: run `nox -s mutators`"
+    assert len(left) == wire(provider)["gaps"], "the list changed since: run `nox -s wire-mutations`"
     assert not left, "fix a check, or give the reason in undetected.yaml"
 
 
@@ -111,7 +111,7 @@ def test_an_undetected_mutation_is_allowed(provider):
 def test_what_is_stored_as_undetected_is_undetected(provider):
     once = {place(provider, name): name for name in wire(provider)["undetected"]}
     detected = {name: sorted(checks) for name in once.values() if (checks := detecting(provider, name))}
-    assert not detected, "remove it from undetected.yaml, and run `nox -s mutators`"
+    assert not detected, "remove it from undetected.yaml, and run `nox -s wire-mutations`"
 
 
 def test_every_entry_of_the_allowlist_is_needed():

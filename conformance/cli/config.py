@@ -29,18 +29,14 @@ def config_command(provider: str | None, config: Path | None, globs: tuple[str, 
     API keys and the values of headers and query parameters are never shown.
     """
     from conformance.config import targets
-    from conformance.run import launch
+    from conformance.run.launch import resolve_settings
 
     if provider is not None:
         refuse_both(config, globs)
-        _show(launch.resolve_settings(provider, given), targets.everything(given))
+        _show(resolve_settings(provider, given), targets.everything(given))
         return
     for entry in targets.read(config or Path(FILE)).chosen(globs):
-        _show(
-            launch.resolve_settings(entry.provider, targets.merged(entry, given)),
-            targets.everything(given, entry),
-            entry,
-        )
+        _show(resolve_settings(entry.provider, targets.merged(entry, given)), targets.everything(given, entry), entry)
 
 
 def _show(chosen: Settings, values: Mapping[str, tuple[Any, str]], entry: Entry | None = None) -> None:

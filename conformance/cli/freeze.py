@@ -19,12 +19,12 @@ from conformance.config.settings import SettingsError
 def freeze_command(provider: str, day: str | None, **given: Any) -> int:
     """Save the current requirements of PROVIDER as a set, for `run --requirements DATE`."""
     from conformance.contract import ContractError, requirement_sets
-    from conformance.run import launch
+    from conformance.run.launch import resolve_settings
 
     contract = contract_of(provider, given)
     try:
         saved = requirement_sets.freeze(contract, day or datetime.now(UTC).date().isoformat())
-        file = requirement_sets.write(saved, launch.resolve_settings(provider, given).specs)
+        file = requirement_sets.write(saved, resolve_settings(provider, given).specs)
     except ContractError as error:
         raise SettingsError(str(error).replace("--requirements", "--date")) from None
     click.echo(f"{len(saved.levels)} requirements of {contract.title}: {file}")

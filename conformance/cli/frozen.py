@@ -23,10 +23,10 @@ def frozen_command(provider: str, before: str | None, after: str | None, **given
     changed from BEFORE until now. Exit code 0 without a change, 1 with one.
     """
     from conformance.contract import ContractError, requirement_sets
-    from conformance.run import launch
+    from conformance.run.launch import resolve_settings
 
     contract = contract_of(provider, given)
-    specs = launch.resolve_settings(provider, given).specs
+    specs = resolve_settings(provider, given).specs
     try:
         if before is None:
             for day in requirement_sets.dates(provider, specs):

@@ -1,6 +1,6 @@
 """The stored mutation score: how many faults the suite finds, and on which build that was measured.
 
-`nox -s mutants` measures and stores it. A score is current while the sources that it depends on are unchanged.
+`nox -s faults` measures and stores it. A score is current while the sources that it depends on are unchanged.
 """
 
 from __future__ import annotations
