@@ -29,8 +29,8 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
         yield replace(batch, rank=Rank.RELEVANT)
         yield replace(batch, cases=batch.cases[-1:], copies=batch.copies[-1:])  # where there is no room for more
         return
-    for place in range(0, len(found), BATCH):
-        yield _batch(context, f"batch {place // BATCH}", found[place : place + BATCH], place // BATCH)
+    for index in range(0, len(found), BATCH):
+        yield _batch(context, f"batch {index // BATCH}", found[index : index + BATCH], index // BATCH)
     for left in _disconnects(context):
         yield _batch(context, "disconnect", [left], BATCHES)
     if flood := [
@@ -102,7 +102,7 @@ def _adversarial_bodies(context: PlanContext) -> Iterator[RequestCase]:
     yield changed("a prompt of one character many times", prompt="a" * 3000)
     if context.has("user"):
         yield changed("a long name", user="u" * 20_000)
-    yield changed("a thousand unknown members", **{f"x_{place}": place for place in range(1000)})
+    yield changed("a thousand unknown members", **{f"x_{index}": index for index in range(1000)})
     yield raw("a megabyte of prompt", _with(context, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
 
 

@@ -36,10 +36,10 @@ def beyond(context: PlanContext, limit: Limit, keyword: str) -> Iterator[Any]:
         return
     sign = -1 if low else 1
     if edge is Edge.OPEN:
-        yield whole(bound, step)
-    yield whole(bound + sign * step, step)
+        yield rounded(bound, step)
+    yield rounded(bound + sign * step, step)
     if not limit.parameter.endswith("[]"):
-        yield whole(bound + sign * 1000, step)
+        yield rounded(bound + sign * 1000, step)
 
 
 def shaped(parameter: str, value: Any, key: str = "100") -> Any:
@@ -47,7 +47,7 @@ def shaped(parameter: str, value: Any, key: str = "100") -> Any:
     if parameter.endswith(".*"):
         return {key: value}
     if parameter.endswith("[]"):
-        return [f"\u241f{place}" for place in range(max(0, int(value)))]
+        return [f"\u241f{index}" for index in range(max(0, int(value)))]
     return value
 
 
@@ -56,7 +56,7 @@ def _steps(context: PlanContext, limit: Limit) -> list[float]:
     found = []
     for bound, sign in ((limit.low, 1), (limit.high, -1)):
         if bound is not None:
-            found += [whole(bound, step), whole(bound + sign * step, step)]
+            found += [rounded(bound, step), rounded(bound + sign * step, step)]
     return list(dict.fromkeys(found))
 
 
@@ -66,7 +66,7 @@ def _step(context: PlanContext, limit: Limit) -> float:
     return 1 if counted else 0.01
 
 
-def whole(value: float, step: float) -> float:
+def rounded(value: float, step: float) -> float:
     """The value as an integer where the parameter counts, else without binary rounding errors."""
     return int(value) if step == 1 else round(value, 6)
 
@@ -77,4 +77,4 @@ def _level(limit: Limit, value: float) -> FactorLevel:
     )  # the first token, which is easily overlooked
 
 
-__all__ = ["beyond", "ends", "open_ends", "shaped", "whole"]
+__all__ = ["beyond", "ends", "open_ends", "rounded", "shaped"]

@@ -48,25 +48,25 @@ def _row(word: str) -> Row:
 
 def make(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begun: tuple[Row, ...]) -> tuple[Row, ...]:
     """The array, computed by covertable."""
-    names = [f"d{place}" for place in range(len(sizes))]
+    names = [f"d{index}" for index in range(len(sizes))]
     factors = {name: list(range(size)) for name, size in zip(names, sizes, strict=True)}
-    constraints = [_apart(places, frozenset(levels)) for places, levels in _by_places(banned).items()]
+    constraints = [_apart(indices, frozenset(levels)) for indices, levels in _by_places(banned).items()]
     presets = [dict(zip(names, row, strict=True)) for row in begun]
     made = covertable.make(factors, strength=strength, constraints=constraints or None, presets=presets or None)
-    whole = [tuple(row[name] for name in names) for row in made]
-    return tuple(row for row in whole if row not in begun)
+    every_row = [tuple(row[name] for name in names) for row in made]
+    return tuple(row for row in every_row if row not in begun)
 
 
 def _by_places(banned: Iterable[Banned]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
     found: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for together in banned:
-        found.setdefault(tuple(place for place, _ in together), []).append(tuple(level for _, level in together))
+        found.setdefault(tuple(index for index, _ in together), []).append(tuple(level for _, level in together))
     return found
 
 
-def _apart(places: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[str, Any]:
+def _apart(indices: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[str, Any]:
     """One constraint for all levels of the same factors: covertable evaluates each constraint very often."""
-    names = [f"d{place}" for place in places]
+    names = [f"d{index}" for index in indices]
 
     def allowed(row: Mapping[str, int]) -> bool:
         return tuple([row[name] for name in names]) not in levels

@@ -41,46 +41,48 @@ def rows(
     A row names each level by its index in its factor. `without` are combinations that are left to other rows.
     """
     if len(found) < strength:
-        return [tuple(row) for row in product(*(range(len(one.levels)) for one in found))] if found else []
-    sizes = tuple(len(one.levels) for one in found)
+        return [tuple(row) for row in product(*(range(len(factor.levels)) for factor in found))] if found else []
+    sizes = tuple(len(factor.levels) for factor in found)
     banned = tuple(sorted({*_banned(context, found), *without}))
     return [*array(sizes, strength, banned, tuple(begun))]
 
 
 def _banned(context: PlanContext, found: Sequence[Factor]) -> Iterator[Banned]:
     """Combinations that the contract forbids or the target rejects, as pairs of factor and level."""
-    owners = {name: place for place, one in enumerate(found) for name in one.base.patch}
+    owners = {name: index for index, factor in enumerate(found) for name in factor.base.patch}
     for rule in context.contract.combinations:
-        places = sorted({owners[name] for name in _members(rule) if name in owners})
+        indices = sorted({owners[name] for name in _members(rule) if name in owners})
         if rule.validity is not Validity.INVALID and rule.id not in context.known.refused:
             continue
-        for levels in product(*(range(len(found[place].levels)) for place in places)):
-            patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]
-            if places and combines(context.contract, rule, context.body(*patches)):
-                yield tuple(zip(places, levels, strict=True))
+        for levels in product(*(range(len(found[index].levels)) for index in indices)):
+            patches = [found[index].levels[level].patch for index, level in zip(indices, levels, strict=True)]
+            if indices and combines(context.contract, rule, context.body(*patches)):
+                yield tuple(zip(indices, levels, strict=True))
 
     for members in context.known.incompatible.values():
-        places = sorted({owners[name] for name in members if name in owners})
-        for levels in product(*(range(len(found[place].levels)) for place in places)):
-            patches = [found[place].levels[level].patch for place, level in zip(places, levels, strict=True)]
-            if places and all(context.body(*patches).get(name, MISSING) == one for name, one in members.items()):
-                yield tuple(zip(places, levels, strict=True))
+        indices = sorted({owners[name] for name in members if name in owners})
+        for levels in product(*(range(len(found[index].levels)) for index in indices)):
+            patches = [found[index].levels[level].patch for index, level in zip(indices, levels, strict=True)]
+            if indices and all(context.body(*patches).get(name, MISSING) == value for name, value in members.items()):
+                yield tuple(zip(indices, levels, strict=True))
 
 
 def _members(rule: Combination) -> set[str]:
-    compared = {one for one in (rule.compare or ()) if isinstance(one, str)}
+    compared = {name for name in (rule.compare or ()) if isinstance(name, str)}
     return {*rule.where, *rule.given, *rule.shape, *compared}
 
 
 def body_of(context: PlanContext, found: Sequence[Factor], row: Row) -> dict[str, Any]:
     """The request of a row."""
-    return context.body(*(one.levels[level].patch for one, level in zip(found, row, strict=True)))
+    return context.body(*(factor.levels[level].patch for factor, level in zip(found, row, strict=True)))
 
 
 def row_of(found: Sequence[Factor], body: Mapping[str, Any]) -> tuple[int | None, ...]:
     """The level that a body has of each factor; None where it has a value that is no level."""
-    held = [one.of(body) for one in found]
-    return tuple(None if level is None else one.levels.index(level) for one, level in zip(found, held, strict=True))
+    held = [factor.of(body) for factor in found]
+    return tuple(
+        None if level is None else factor.levels.index(level) for factor, level in zip(found, held, strict=True)
+    )
 
 
 def coverage(
@@ -90,16 +92,17 @@ def coverage(
     banned = set(_banned(context, found))
     met: set[Banned] = set()
     for row in {row_of(found, body) for body in bodies}:
-        held = [(place, level) for place, level in enumerate(row) if level is not None]
+        held = [(index, level) for index, level in enumerate(row) if level is not None]
         met.update(combinations(held, strength))
     allowed = [
-        tuple(zip(places, levels, strict=True))
-        for places in combinations(range(len(found)), strength)
-        for levels in product(*(range(len(found[place].levels)) for place in places))
+        tuple(zip(indices, levels, strict=True))
+        for indices in combinations(range(len(found)), strength)
+        for levels in product(*(range(len(found[index].levels)) for index in indices))
     ]
-    wanted = [one for one in allowed if not _holds_banned(one, banned)]
-    missed = [one for one in wanted if one not in met]
-    named = tuple(" + ".join(found[place].levels[level].label for place, level in one) for one in missed[:20])
+    wanted = [combination for combination in allowed if not _holds_banned(combination, banned)]
+    missed = [combination for combination in wanted if combination not in met]
+    labels = [[found[index].levels[level].label for index, level in combination] for combination in missed[:20]]
+    named = tuple(map(" + ".join, labels))
     return Coverage(strength, len(wanted) - len(missed), len(wanted), named)
 
 

@@ -56,7 +56,7 @@ class Plan:
     def uncovered(self) -> tuple[str, ...]:
         """The MUSTs that some request could show and none of these cases does."""
         serving = RequirementCoverage(self.contract, self.context.checks)
-        able = {one for bundle in CaseGroups(self.drawn).of(self.context) for one in serving.by(bundle)}
+        able = {one for case_group in CaseGroups(self.drawn).of(self.context) for one in serving.by(case_group)}
         return tuple(sorted((able & must(self.contract)) - self.covered))
 
     @cached_property
@@ -84,10 +84,10 @@ class Plan:
     @cached_property
     def sha256(self) -> str:
         """The hash of all requests in their order."""
-        told = [
+        requests = [
             [phase.name, [[case.id, case.content.decode("latin-1")] for case in phase.cases]] for phase in self.phases
         ]
-        return hashlib.sha256(dumps(told).encode()).hexdigest()
+        return hashlib.sha256(dumps(requests).encode()).hexdigest()
 
 
 def simulate(planner: Planner) -> Plan:

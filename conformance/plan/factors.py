@@ -223,8 +223,8 @@ def exceeds_default_limit(context: PlanContext) -> bool:
     """Whether a reply without a limit was more than four times as long as the documented default allows."""
     default = context.contract.default("max_tokens")
     found = context.known.reply(dumps(context.body({"max_tokens": ABSENT})).encode())
-    told = reported(found.usage) if found is not None else None
-    return isinstance(default, int) and told is not None and told.completion > 4 * default
+    usage = reported(found.usage) if found is not None else None
+    return isinstance(default, int) and usage is not None and usage.completion > 4 * default
 
 
 def _temperature(context: PlanContext, name: str) -> Iterator[FactorLevel]:

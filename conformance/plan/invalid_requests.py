@@ -56,11 +56,11 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
             if rule
             else [one for one in _changes(context, row, turn) if _breaks_one_rule(context, one[1])]
         )
-        for place, (label, patch) in enumerate(found[: MOST if context.full else 1]):
+        for index, (label, patch) in enumerate(found[: MOST if context.full else 1]):
             if _is_oversized(context, patch):
                 continue  # see `oversized_counts`
-            rank = Rank.RELEVANT if row.level is Level.MUST and not place else Rank.EXTRA
-            both = not place and (context.full or turn == context.seed)
+            rank = Rank.RELEVANT if row.level is Level.MUST and not index else Rank.EXTRA
+            both = not index and (context.full or turn == context.seed)
             # in `gate` the rest goes late and leaves room for isolating values that are wrongly rejected
             phase = "values" if context.full or rank < Rank.EXTRA else "learned"
             yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, turn, both=both)))

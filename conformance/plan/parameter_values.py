@@ -37,9 +37,9 @@ def _same(one: Any, other: Any) -> bool:
 
 def factor_level(name: str, value: Any) -> FactorLevel:
     """The level of a parameter with this value, named after both."""
-    told = "absent" if value is MISSING else dumps(value)
+    text = "absent" if value is MISSING else dumps(value)
     return FactorLevel(
-        f"{name}={told if len(told) <= _LONGEST_LABEL else told[: _LONGEST_LABEL - 3] + '...'}", {name: value}
+        f"{name}={text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 3] + '...'}", {name: value}
     )
 
 
@@ -70,8 +70,8 @@ def _of(schema: Mapping[str, Any], limit: Limit | None) -> list[Any]:
     union = branches(schema)
     if len(union) != 1 or union[0] is not schema:
         return [value for branch in union for value in _of(branch, limit)]
-    told = schema.get("type", "string")
-    return [value for name in ([told] if isinstance(told, str) else told) for value in _typed(name, schema, limit)]
+    types = schema.get("type", "string")
+    return [value for name in ([types] if isinstance(types, str) else types) for value in _typed(name, schema, limit)]
 
 
 def _typed(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterator[Any]:

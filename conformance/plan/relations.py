@@ -45,21 +45,22 @@ Build = Callable[[PlanContext, str, Patch], Iterator[CaseGroup]]
 
 def relations(context: PlanContext) -> Iterator[CaseGroup]:
     """Every group that some check of the contract looks at, the plain setting first."""
-    for place, (name, setting) in enumerate(_settings(context)):
+    for index, (name, setting) in enumerate(_settings(context)):
         for kind, build in KINDS.items():
-            fits = not place or kind in SETTINGS[name][1]
+            fits = not index or kind in SETTINGS[name][1]
             if fits and kind in context.kinds and (context.greedy or kind in WITHOUT_TEMPERATURE_ZERO):
-                for bundle in build(context, name, setting):
+                for case_group in build(context, name, setting):
                     # what combines values waits until each of them was tried alone
-                    waits = place or (not context.full and any(_combines(context, case.body) for case in bundle.cases))
-                    later = min(place, 1 if (name, kind) in PREFERRED else 2)
-                    yield replace(bundle, phase="rows", rank=bundle.rank + later) if waits else bundle
+                    combines = any(_combines(context, case.body) for case in case_group.cases)
+                    waits = index or (combines and not context.full)
+                    later = min(index, 1 if (name, kind) in PREFERRED else 2)
+                    yield replace(case_group, phase="rows", rank=case_group.rank + later) if waits else case_group
 
 
 def _combines(context: PlanContext, body: Any) -> bool:
     """Whether a request has several values that are each tried alone in phase `values`."""
-    told = {name for name in body if body[name] is not None and body[name] != context.base.get(name)}
-    return len(told - {"stream", "stream_options", "max_tokens"}) > 1
+    varied = {name for name in body if body[name] is not None and body[name] != context.base.get(name)}
+    return len(varied - {"stream", "stream_options", "max_tokens"}) > 1
 
 
 def _settings(context: PlanContext) -> list[Setting]:
@@ -100,9 +101,9 @@ def _plain_streamed(context: PlanContext, name: str, setting: Patch) -> Iterator
         return
     settings = [(name, setting)]
     if not context.full and name == "plain":
-        # one pair with everything that must keep its place and with characters of several bytes; one with less
-        whole = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": TOKENS_LONG}
-        settings += [("unicode", allowed_members(context, whole))]
+        # one pair with everything that must keep its index and with characters of several bytes; one with less
+        members = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": TOKENS_LONG}
+        settings += [("unicode", allowed_members(context, members))]
         settings += (
             [("logprobs", {"logprobs": first_level_value(context, "logprobs")})] if context.has("logprobs") else []
         )
@@ -189,14 +190,15 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
     if context.has("max_tokens") and context.contract.parameters["max_tokens"].nullable and _short_default(context):
         absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
-        for bundle in (
+        for case_group in (
             ()
             if exceeds_default_limit(context)
             else _pair(context, "null", f"max_tokens {name}", ("absent", "null"), absent, null)
         ):
-            yield replace(bundle, phase="rows")  # when it is known how long a reply without a limit is
-    nullable = [one for one, told in context.contract.parameters.items() if told.nullable and context.has(one)]
-    nulls = {one: None for one in nullable if one not in kept and f"{one}=null" not in context.known.refused}
+            yield replace(case_group, phase="rows")  # when it is known how long a reply without a limit is
+    nullable = [key for key, parameter in context.contract.parameters.items() if parameter.nullable]
+    allowed = [key for key in nullable if context.has(key) and f"{key}=null" not in context.known.refused]
+    nulls = {key: None for key in allowed if key not in kept}
     each = context.full and name == "plain"
     for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
         if patch:
@@ -223,17 +225,17 @@ def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGr
             continue
         if isinstance(default, (bool, int, float, str)) and not (isinstance(default, int) and default > MOST_TOKENS):
             rank = Rank.RELEVANT if f"request.{key}.default" in context.rows else Rank.USEFUL
-            absent, told = {**setting, key: ABSENT}, {**setting, key: default}
-            yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, told, rank=rank)
+            absent, explicit = {**setting, key: ABSENT}, {**setting, key: default}
+            yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, explicit, rank=rank)
 
 
 def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     prompts: tuple[Any, ...] = (PROMPT, UNICODE)
     if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
         prompts = tuple(setting["prompt"])
-    whole = {**setting, "prompt": list(prompts), **_channel(context, "prompt", setting)}
-    patches = [whole, *({**setting, "prompt": prompt} for prompt in prompts)]
-    roles = ("batch", *(f"single-{place}" for place in range(len(prompts))))
+    batch = {**setting, "prompt": list(prompts), **_channel(context, "prompt", setting)}
+    patches = [batch, *({**setting, "prompt": prompt} for prompt in prompts)]
+    roles = ("batch", *(f"single-{index}" for index in range(len(prompts))))
     if all(_may_send(context, patch) for patch in patches):
         cases = [
             context.case("relation", context.body(patch), part("batch", name, role))
@@ -331,7 +333,7 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     """Each format plain and streamed; in `gate` alternating, with the most demanding format streamed."""
     if not context.has("response_format"):
         return
-    place = 0
+    index = 0
     limit = {"max_tokens": TOKENS_MANY} if context.has("max_tokens") else {}
     found = sample_levels(context.contract, "response_format")
     for one in found if context.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
@@ -348,13 +350,13 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
             **allowed_members(context, {"n": 2}),
             **streamed,
         }  # the second choice has the format too
-        for more in ({}, several) if context.full else ({} if place % 2 else several,):
+        for more in ({}, several) if context.full else ({} if index % 2 else several,):
             if _may_send(context, {**patch, **more}):
                 probe = context.case(
                     "relation", context.body(patch, more), part("json", f"{one.label} {name}", "probe")
                 )
                 yield CaseGroup("values", Rank.NORMAL, (probe,))
-        place += 1
+        index += 1
 
 
 def _channel(context: PlanContext, name: str, setting: Patch) -> Patch:

@@ -60,13 +60,13 @@ def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
         if row.check != "filter_bounds_the_choice" or not context.has(name, "logprobs", "temperature"):
             continue
         value = context.number(name, *context.traits(name).bounding)
-        told: dict[str, Any] = {
+        members: dict[str, Any] = {
             name: value,
             "temperature": 1,
             "max_tokens": 2 * TOKENS_LONG,
             "logprobs": most_alternatives(context),
         }
-        body = context.body(told, {"n": 2} if context.has("n") else {})
+        body = context.body(members, {"n": 2} if context.has("n") else {})
         if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
             yield CaseGroup("rows", Rank.NORMAL, (context.case("relation", body),))
 
@@ -92,9 +92,9 @@ def _arms(
     many = -(-replies // 2) if context.has("n") and context.validity_alone({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
-        told = {**common, name: value, **({"n": many} if many > 1 else {})}
+        members = {**common, name: value, **({"n": many} if many > 1 else {})}
         # log probabilities show how sure the model was, which a penalty has to overcome
-        body = context.body(told, {"logprobs": most_alternatives(context)} if context.has("logprobs") else {})
+        body = context.body(members, {"logprobs": most_alternatives(context)} if context.has("logprobs") else {})
         if not context.may_send(body):
             return
         for number in range(-(-replies // many)):

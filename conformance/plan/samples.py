@@ -88,9 +88,7 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
         _keep(context, found, body)
     bare = bodies_of_single_rows(context) if context.full else []
     patches = _collect(_patches(context), len(bare), context.seed) if bare else []
-    rows = [
-        whole for body, patch in zip(bare, patches, strict=False) if (whole := with_drawn_values(body, patch)) != body
-    ]
+    rows = [row for body, patch in zip(bare, patches, strict=False) if (row := with_drawn_values(body, patch)) != body]
     counts = Counter(name for body in (*found.values(), *rows) for name in body)
     for name in context.contract.parameters if context.full else ():
         turn = 0
@@ -191,14 +189,14 @@ def _bodies(context: PlanContext, owed: Sequence[str]) -> SearchStrategy[Body]:
     owed = ["channel" if name in {"stream", "stream_options"} else name for name in owed]
 
     @st.composite
-    def body(choose: st.DrawFn) -> Body:
-        whole: Body = {**context.bare, **choose(prompt)}
+    def drawn_body(choose: st.DrawFn) -> Body:
+        body: Body = {**context.bare, **choose(prompt)}
         some = choose(st.lists(st.sampled_from(sorted(members)), max_size=4, unique=True)) if members else []
         for name in dict.fromkeys((*some, *(one for one in owed if one in members))):
-            whole.update(choose(members[name]))
-        return whole
+            body.update(choose(members[name]))
+        return body
 
-    return body()
+    return drawn_body()
 
 
 def _members(context: PlanContext, one: Factor) -> SearchStrategy[Body]:
