@@ -1,8 +1,8 @@
-"""Keep the covering arrays of all plans anew, as they are where a target refuses nothing.
+"""Compute and store the covering arrays of all plans, for a target that refuses nothing.
 
     python bench/covering.py
 
-To be run where contracts or dimensions have changed; a test says so.
+Run it after contracts or factors have changed; a test says so.
 """
 
 import json
@@ -15,27 +15,27 @@ from conformance.plan import covering_array as covering
 from conformance.plan import covering_rows as arrays
 
 
-def asked_for(provider, profile):
-    """The arrays that a plan rests on."""
-    asked = []
-    usual = arrays.array
-    arrays.array = lambda *one: asked.append(one) or usual(*one)
+def arrays_of(provider, profile):
+    """The arguments of the covering arrays that a plan uses."""
+    calls = []
+    original = arrays.array
+    arrays.array = lambda *arguments: calls.append(arguments) or original(*arguments)
     try:
         planning.plan(load(provider), checks(), planning.PlanOptions(model="m", profile=profile, drawn=()))
     finally:
-        arrays.array = usual
-    return dict.fromkeys(asked)
+        arrays.array = original
+    return dict.fromkeys(calls)
 
 
 def main():
-    every = dict.fromkeys(one for name in providers() for profile in PROFILES for one in asked_for(name, profile))
-    kept = {
-        covering.key(one): ["".join(covering.DIGITS[level] for level in row) for row in covering.make(*one)]
-        for one in every
+    calls = dict.fromkeys(call for name in providers() for profile in PROFILES for call in arrays_of(name, profile))
+    stored = {
+        covering.key(call): ["".join(covering.DIGITS[level] for level in row) for row in covering.make(*call)]
+        for call in calls
     }
-    lines = ",\n".join(f'"{name}": {json.dumps(kept[name])}' for name in sorted(kept))
+    lines = ",\n".join(f'"{name}": {json.dumps(stored[name])}' for name in sorted(stored))
     covering.FILE.write_text(f"{{\n{lines}\n}}\n", "ascii")
-    print(f"{len(kept)} arrays, {sum(map(len, kept.values()))} rows")
+    print(f"{len(stored)} arrays, {sum(map(len, stored.values()))} rows")
 
 
 if __name__ == "__main__":

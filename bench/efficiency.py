@@ -1,14 +1,13 @@
-"""How well a run uses its lanes: its time against the latencies that it had to wait for, shared by the lanes.
+"""How well a run uses its connections: its time against the sum of latencies divided by the number of connections.
 
     python bench/efficiency.py [PROVIDER] [PROFILE...]
 
-The reference answers after 50 ms, in a process of its own; the suite sends 8 requests at once, without hostile
-requests and without shrinking. The bar is for the conversation, from the first request to the last reply, planning
-between waves included. Start-up, and what judging and reports take afterwards, are told beside it: they are the same
-for any latency (see overhead.py).
+The reference answers after 50 ms, in another process; the suite sends 8 requests at once, without hostile requests
+and without shrinking. The limit applies to the time from the first request to the last reply, with planning between
+phases. Start-up, judging and reports are printed too: they take the same time for any latency (see overhead.py).
 
-A wave rests on the replies to those before it, so its last requests leave lanes idle: a plan in five waves of a
-hundred requests takes about 16 rounds of 8 where 13 would do, and a probe that goes alone is one of them.
+A phase depends on the replies to earlier ones, so its last requests leave connections idle: a plan of a hundred
+requests in five phases takes about 16 rounds of 8, where 13 would do, and the first request alone is one of them.
 """
 
 import argparse
@@ -21,7 +20,7 @@ from pathlib import Path
 from conformance.contract import providers
 from conformance.recording import read
 
-LATENCY, LANES, BAR = 0.05, 8, 1.25
+LATENCY, CONNECTIONS, LIMIT = 0.05, 8, 1.25
 SERVER = """
 import sys
 from conformance.contract import load
@@ -33,9 +32,9 @@ serve_forever(provider, started=lambda url: print(url, flush=True))
 
 
 def run(provider, profile, url, out):
-    """The recording of one run, and when the command ended."""
+    """The recording of one run, and when the command began and ended."""
     command = [sys.executable, "-m", "conformance", "run", provider, "--base-url", url, "--model", "reference"]
-    command += ["--profile", profile, "--concurrency", str(LANES), "--no-hostile", "--no-shrink", "--out", out]
+    command += ["--profile", profile, "--concurrency", str(CONNECTIONS), "--no-hostile", "--no-shrink", "--out", out]
     began = time.time()
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode not in {0, 3}:
@@ -43,40 +42,43 @@ def run(provider, profile, url, out):
     return read(Path(out, provider, "exchanges.ndjson")), began, time.time()
 
 
-def told(provider, profile, recording, began, ended):
-    """Figures of a run, and whether it keeps to the bar."""
-    tried = [attempt for x in recording.exchanges for attempt in x.attempts]
-    waited = sum(one.elapsed for one in tried)
-    first, last = min(one.started_at for one in tried), max(one.started_at + one.elapsed for one in tried)
-    ratio = (last - first) / (waited / LANES)
+def report(provider, profile, recording, began, ended):
+    """Print the figures of a run; whether it keeps to the limit."""
+    attempts = [attempt for exchange in recording.exchanges for attempt in exchange.attempts]
+    waited = sum(attempt.elapsed for attempt in attempts)
+    first = min(attempt.started_at for attempt in attempts)
+    last = max(attempt.started_at + attempt.elapsed for attempt in attempts)
+    ratio = (last - first) / (waited / CONNECTIONS)
     spans, lines = 0.0, []
     for phase in recording.phases:
-        times = [one for case in phase.cases for one in recording.attempts.get(case.id, ())]
-        if times:
-            span = max(one.started_at + one.elapsed for one in times) - min(one.started_at for one in times)
-            share = sum(one.elapsed for one in times) / LANES
+        of_phase = [attempt for case in phase.cases for attempt in recording.attempts.get(case.id, ())]
+        if of_phase:
+            end = max(attempt.started_at + attempt.elapsed for attempt in of_phase)
+            span = end - min(attempt.started_at for attempt in of_phase)
+            share = sum(attempt.elapsed for attempt in of_phase) / CONNECTIONS
             spans += span
-            lines.append(f"    {phase.name:<10} {len(times):>4} requests in {span:6.3f} s, a share of {share:6.3f} s")
+            lines.append(f"    {phase.name:<10} {len(of_phase):>4} requests in {span:6.3f} s, at best {share:6.3f} s")
     between = last - first - spans
-    print(f"{provider} {profile}: {len(tried)} requests, latencies {waited:.2f} s, a lane's share {waited / LANES:.2f}")
-    print(f"  conversation {last - first:.2f} s: waves {spans:.2f} s, planning between them {between:.2f} s")
-    print(f"  {ratio:.2f} times the share (the bar: {BAR}); the waves alone {spans / (waited / LANES):.2f} times")
-    print(f"  besides: start-up {first - began:.2f} s, judging and reports {ended - last:.2f} s")
+    share = waited / CONNECTIONS
+    print(f"{provider} {profile}: {len(attempts)} requests, latencies {waited:.2f} s, at best {share:.2f} s")
+    print(f"  conversation {last - first:.2f} s: phases {spans:.2f} s, planning between them {between:.2f} s")
+    print(f"  {ratio:.2f} times the best (the limit: {LIMIT}); the phases alone {spans / share:.2f} times")
+    print(f"  also: start-up {first - began:.2f} s, judging and reports {ended - last:.2f} s")
     print("\n".join(lines))
-    return ratio <= BAR
+    return ratio <= LIMIT
 
 
 def main():
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("provider", nargs="?", default="openai", choices=providers())
-    asked.add_argument("profiles", nargs="*", choices=("gate", "full", []), metavar="PROFILE")
-    given = asked.parse_args()
-    provider, profiles = given.provider, given.profiles
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("provider", nargs="?", default="openai", choices=providers())
+    parser.add_argument("profiles", nargs="*", choices=("gate", "full", []), metavar="PROFILE")
+    options = parser.parse_args()
+    provider, profiles = options.provider, options.profiles
     server = subprocess.Popen([sys.executable, "-c", SERVER, provider, str(LATENCY)], stdout=subprocess.PIPE, text=True)
     try:
         url = server.stdout.readline().strip()
         with tempfile.TemporaryDirectory() as folder:
-            kept = [told(provider, one, *run(provider, one, url, folder)) for one in profiles or ("gate", "full")]
+            kept = [report(provider, name, *run(provider, name, url, folder)) for name in profiles or ("gate", "full")]
     finally:
         server.terminate()
         server.wait()

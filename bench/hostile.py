@@ -1,11 +1,11 @@
-"""What a target can do to a run: each misbehaviour in a run of its own, with its verdict, time and peak memory.
+"""What a hostile target can do to a run: one run for each misbehaviour, with its result, time and peak memory.
 
     python bench/hostile.py [--only GLOB] [--from-the-start] [--profile full] [--at-once 2]
 
-The servers are those of tests/hostile.py. A run is `conformance run` in a process of its own, so that the peak is its
-own: planned, sent, recorded, judged, reported. The first reply is in order, all others are not; --from-the-start: none
-is. Exit code 1 where a run takes 512 MiB or more, ends as a fault of ours, prints what a terminal would obey, writes a
-report that a browser would obey, or a page larger than 32 MiB.
+The servers are those of tests/hostile.py. Each run is `conformance run` in a process of its own, which has a peak of
+its own. The first reply is correct, all others are not; with --from-the-start, none is. Exit code 1 if a run takes
+512 MiB or more, ends with a fault of the suite, prints terminal escape sequences, writes a report with active
+content, or a page larger than 32 MiB.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ENDED = b"0\r\n\r\n"
 
 
 def stream(*events):
-    """A stream that ends as it should, all in one."""
+    """A stream that ends correctly, sent at once."""
     return hostile.raw(STREAM + chunked(b"".join(events)) + ENDED, close=False)
 
 
@@ -47,7 +47,7 @@ def event(text=b"a"):
 
 
 def body_with(text):
-    """The body in order but for what stands in its strings."""
+    """The correct body with this text in its strings."""
     return BODY.replace(b'" 4"', b'"%s"' % text).replace(b"cmpl-1", text).replace(b'"m"', b'"%s"' % text)
 
 

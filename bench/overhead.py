@@ -2,9 +2,9 @@
 
     python bench/overhead.py [PROVIDER] [PROFILE]
 
-The reference is served by another process, so that its own work is not counted. Start-up is what is the same whatever
-is sent: the interpreter, importing all modules that a run was seen to import, loading the contract, compiling the
-templates of pages. It is done first and told apart; all that `conformance run` does then counts, from drawing and
+The reference is served by another process, so that its work is not counted. Start-up is what does not depend on the
+requests: the interpreter, the import of all modules that a run imports, loading the contract, compiling the templates
+of pages. It comes first and is printed apart; everything that `conformance run` does then counts, from drawing and
 planning to the end of the process.
 """
 
@@ -46,7 +46,7 @@ finally:
     print(f"start-up {begun:.3f} s")
     print("modules", ",".join(name for name in sys.modules if name != "__main__"))
 """
-# Importing these shows something or waits for somebody.
+# Importing these prints something or waits for input.
 LEFT_OUT = {"this", "antigravity", "readline", "pdb", "code", "cmd"}
 
 
@@ -57,41 +57,41 @@ def spent():
 
 
 def measured(provider, profile, url, out):
-    """Seconds of start-up and of the run, and the number of requests that it tells of."""
+    """Seconds of start-up and of the run, and the number of requests that it reports."""
     words = ["run", provider, "--base-url", url, "--model", "reference", "--profile", profile, "--out", out]
     modules = "conformance"
-    for _ in range(2):  # the first tells what is imported
+    for _ in range(2):  # the first run prints what is imported
         before = spent()
         ended = subprocess.run(
             [sys.executable, "-c", RUN, modules, *words], capture_output=True, text=True, check=False
         )
-        whole = spent() - before
-        told = re.search(r"^modules (.*)$", ended.stdout, re.MULTILINE)
-        modules = ",".join(name for name in told[1].split(",") if name not in LEFT_OUT) if told else modules
+        total = spent() - before
+        printed = re.search(r"^modules (.*)$", ended.stdout, re.MULTILINE)
+        modules = ",".join(name for name in printed[1].split(",") if name not in LEFT_OUT) if printed else modules
     count = re.search(r"([\d,]+) requests", ended.stdout)
     start = re.search(r"start-up ([\d.]+) s", ended.stdout)
     if count is None or start is None:
         sys.exit(ended.stdout + ended.stderr)
-    return float(start[1]), whole - float(start[1]), int(count[1].replace(",", ""))
+    return float(start[1]), total - float(start[1]), int(count[1].replace(",", ""))
 
 
 def main():
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("provider", nargs="?", default="openai", choices=providers())
-    asked.add_argument("profile", nargs="?", default="gate", choices=("gate", "full"))
-    given = asked.parse_args()
-    provider, profile = given.provider, given.profile
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("provider", nargs="?", default="openai", choices=providers())
+    parser.add_argument("profile", nargs="?", default="gate", choices=("gate", "full"))
+    options = parser.parse_args()
+    provider, profile = options.provider, options.profile
     server = subprocess.Popen([*SUITE, "serve", provider, "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
-        line = next((one for one in server.stdout if "http://" in one), "")
+        line = next((line for line in server.stdout if "http://" in line), "")
         if not line:
-            sys.exit("the reference provider ended before it told its address")
+            sys.exit("the reference ended before it printed its address")
         url = re.search(r"http://[0-9.:]+", line)[0]
         os.environ["CONFORMANCE_API_KEY"] = (re.search(r"key[ :=]+(\S+)", line) or [0, "conformance"])[1]
         with tempfile.TemporaryDirectory() as folder:
-            start, whole, count = measured(provider, profile, url, folder)
-        print(f"{provider} {profile}: {count} exchanges, {whole:.2f} s CPU after {start:.2f} s of start-up")
-        print(f"{1000 * whole / max(count, 1):.2f} ms CPU per exchange (the bar: 4 ms)")
+            start, seconds, count = measured(provider, profile, url, folder)
+        print(f"{provider} {profile}: {count} exchanges, {seconds:.2f} s CPU after {start:.2f} s of start-up")
+        print(f"{1000 * seconds / max(count, 1):.2f} ms CPU per exchange (the limit: 4 ms)")
     finally:
         server.terminate()
         server.wait()

@@ -1,12 +1,12 @@
-"""Many runs in one process, as a nightly with many targets would make them: does anything grow, leak or slow down?
+"""A soak test: many runs in one process, as a nightly run of many targets makes them. Does anything grow, leak or slow?
 
     python bench/soak.py [--exchanges 50000] [--profile full|gate]     whole runs: planned, sent, judged, reported
-    python bench/soak.py --wire [--exchanges 50000]                    one sender, one recording, nothing else kept
+    python bench/soak.py --wire [--exchanges 50000]                    one sender and one recording, nothing else
 
-Each round judges the embedded reference against all contracts by `conformance run all`, so client and server are in
-this process and on real sockets. After each round the memory, sockets, tasks and threads that are left are counted.
-Exit code 1 where the memory after the last round is more than a tenth above that after the first two, which warm up;
-where anything is left over; or where the last tenth took more than a quarter more CPU time than the first.
+Each round is `conformance run all` with the embedded reference, so client and server are in this process, on real
+sockets. After each round, memory, sockets, tasks and threads are counted. Exit code 1 if memory after the last round
+is more than 10 % above that after the two warm-up rounds, if sockets, files, tasks or threads are left over, or if
+the last tenth of the rounds took over 25 % more CPU time an exchange than the first.
 """
 
 import argparse
@@ -36,7 +36,7 @@ GROWS, SLOWS = 1.10, 1.25
 
 @dataclass
 class Round:
-    """What one round took, and what was left after it."""
+    """What one round took, and what remained after it."""
 
     exchanges: int
     seconds: float
@@ -58,14 +58,14 @@ class Round:
 
 
 def status(name):
-    """A figure of this process in MiB, as Linux counts it."""
+    """A figure of this process in MiB, from Linux."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
     return int(line.split()[1]) / 1024
 
 
 def measured(work):
-    """One round of work, which says how many exchanges it made."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew
+    """One round of `work`, which returns the number of its exchanges."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     begun, cpu = time.perf_counter(), time.process_time()
     count = work()
     took, cpu = time.perf_counter() - begun, time.process_time() - cpu
@@ -78,17 +78,17 @@ def measured(work):
 
 
 def whole_runs(profile, folder):
-    """`conformance run all`; every target must conform, or the round was not what it should be."""
-    with contextlib.redirect_stdout(io.StringIO()) as told:
+    """`conformance run all`; every target must conform."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         code = _guarded(["run", "all", f"--profile={profile}", "--quiet", f"--out={folder}"], debug=True)
     if code:
-        sys.exit(f"exit code {code}\n{told.getvalue()}")
+        sys.exit(f"exit code {code}\n{output.getvalue()}")
     totals = [json.loads((folder / name / "results.json").read_text("utf-8"))["totals"] for name in providers()]
     return sum(one["requests"] for one in totals)
 
 
 async def over_the_wire(exchanges, folder, rounds):
-    """One sender for all; plain and streamed in turn, recorded as they end."""
+    """One sender for all; plain and streamed in turn, recorded as they are completed."""
     contract = load("openai")
     bodies = [{"model": "reference", "prompt": "1, 2, 3,", "max_tokens": 8, "stream": one} for one in (False, True)]
     with (
@@ -107,11 +107,11 @@ async def over_the_wire(exchanges, folder, rounds):
                     ]
                     made = await sender.send(Phase("soak", tuple(cases)))
                     assert [x.status for x in made] == [200] * len(cases)
-                await asyncio.sleep(0.1)  # what has ended is taken away
-                found = measured(lambda: 0)
-                found.exchanges, found.seconds = len(rest), time.perf_counter() - begun
-                found.cpu, found.tasks = time.process_time() - cpu, len(asyncio.all_tasks()) - before
-                yield found
+                await asyncio.sleep(0.1)  # lets finished tasks go
+                finished = measured(lambda: 0)
+                finished.exchanges, finished.seconds = len(rest), time.perf_counter() - begun
+                finished.cpu, finished.tasks = time.process_time() - cpu, len(asyncio.all_tasks()) - before
+                yield finished
 
 
 def rounds_of(options, folder):
@@ -129,7 +129,7 @@ def rounds_of(options, folder):
 
 
 def judged(rounds):
-    """Lines on what was seen, and whether all is well."""
+    """Each result as a line, and whether it is within its limit."""
     start, *_, last = rounds[WARM_UP - 1 :]
     grown = last.memory / start.memory
     tenth = max(1, len(rounds) // 10)
@@ -157,7 +157,7 @@ def main():
             rounds.append(one)
             print(one, flush=True)
     if len(rounds) <= WARM_UP:
-        sys.exit(f"{len(rounds)} rounds say nothing; expected more than {WARM_UP}: raise --exchanges")
+        sys.exit(f"{len(rounds)} rounds are too few; expected more than {WARM_UP}: raise --exchanges")
     lines = list(judged(rounds))
     for line, fine in lines:
         print(f"{'ok   ' if fine else 'WRONG'} {line}")

@@ -1,4 +1,4 @@
-"""Peak memory of reading a stream of 100 MB: the transport keeps what its cap allows and no more.
+"""Peak memory of reading a stream of 100 MB: the sender keeps no more than its size cap.
 
 python bench/stream.py [MEGABYTES]
 """
@@ -56,7 +56,7 @@ def main():
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     kept = sum(len(piece.data) for piece in x.pieces)
     print(
-        f"{megabytes} MB offered, {kept / 1e6:.1f} MB kept, ended {x.ending},"
+        f"{megabytes} MB sent, {kept / 1e6:.1f} MB kept, ended {x.ending},"
         f" peak memory {before / 1024:.0f} → {after / 1024:.0f} MiB"
     )
 

@@ -1,4 +1,4 @@
-"""Places in a JSON value, and the changes that can be made at one: what generic mutators are written in."""
+"""Places in a JSON value, and the mutations that can be made at one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, Final
 
 Path = tuple[str | int, ...]
 Step = Callable[[Any, Any], None]
-MAPS: Final = frozenset({"top_logprobs"})  # objects whose member names are data
-ALIKE: Final = 0.01  # two evaluations of one log probability differ by more
+MAPS: Final = frozenset({"top_logprobs"})
+"""Lists of objects whose member names are data."""
+ALIKE: Final = 0.01
+"""Log probabilities that differ by less are alike: two evaluations of one differ by more."""
 
 
 def walk(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every place in a JSON value, from the outside in."""
+    """Every path in a JSON value with the value there, outer ones first."""
     for step, item in _members(value):
         yield (*path, step), item
         yield from walk(item, (*path, step))
@@ -25,15 +27,15 @@ def _members(value: Any) -> list[tuple[str | int, Any]]:
 
 
 def general(path: Path) -> str:
-    """A path with its numbers and data left out: `choices[].logprobs.top_logprobs[].*`."""
-    told = ""
-    for number, step in enumerate(path):
+    """A path without indexes and data: `choices[].logprobs.top_logprobs[].*`."""
+    text = ""
+    for depth, step in enumerate(path):
         if isinstance(step, int):
-            told += "[]"
+            text += "[]"
         else:
-            data = number > 1 and path[number - 2] in MAPS and isinstance(path[number - 1], int)
-            told += ("." if told else "") + ("*" if data else step)
-    return told
+            is_data = depth > 1 and path[depth - 2] in MAPS and isinstance(path[depth - 1], int)
+            text += ("." if text else "") + ("*" if is_data else step)
+    return text
 
 
 def _delete(holder: Any, step: Any) -> None:
@@ -59,16 +61,16 @@ def _more(by: int) -> Step:
 
 
 def _swap(holder: Any, step: Any) -> None:
-    steps = [one for one, _ in _members(holder)]
-    place = steps.index(step)
-    if place:
-        one, other = holder[step], holder[steps[place - 1]]
-        if (isinstance(holder, list) or type(one) is type(other)) and not _alike(one, other):
-            holder[step], holder[steps[place - 1]] = other, one
+    steps = [member for member, _ in _members(holder)]
+    index = steps.index(step)
+    if index:
+        value, before = holder[step], holder[steps[index - 1]]
+        if (isinstance(holder, list) or type(value) is type(before)) and not _alike(value, before):
+            holder[step], holder[steps[index - 1]] = before, value
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two measurements, or maps of them, are so close that to swap them changes nothing."""
+    """Whether two measurements, or maps of them, are so close that swapping them changes nothing."""
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) <= ALIKE
     if isinstance(one, dict) and isinstance(other, dict):
@@ -87,17 +89,17 @@ CHANGES: Final[Mapping[str, Step]] = {
 
 
 def changed(root: Any, path: Path, change: str) -> Any:
-    """The value with one change made at one place."""
-    whole = deepcopy(root)
-    holder = whole
+    """The value with one change made at one path."""
+    copy = deepcopy(root)
+    holder = copy
     for step in path[:-1]:
         holder = holder[step]
     CHANGES[change](holder, path[-1])
-    return whole
+    return copy
 
 
 def differs(root: Any, path: Path, change: str) -> bool:
-    """Whether that change is one there."""
+    """Whether the change makes a difference there."""
     holder = root
     for step in path[:-1]:
         holder = holder[step]

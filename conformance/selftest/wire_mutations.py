@@ -1,8 +1,8 @@
-"""Changes of good replies that know nothing of any check: which of them does nobody notice?
+"""Wire mutations: changes of one place in good replies, made without regard to any check. Which are not detected?
 
-Each is applied to every reply of a plain run in which its place occurs, at one occurrence a reply, as if the target did
-it always: at the first, the one in the middle or the last, which are three changes, for what begins a list, or ends it,
-is seen by other checks than what is within. Then the traffic is judged again, what is in doubt sent again included.
+A mutation is applied to every reply of a plain run that has its place, as if the target always did so, at one
+occurrence in each reply: the first, the middle or the last. These are three mutations, because the ends of a list
+concern other checks than what is between. Then the run is made again with the mutated replies, confirmation included.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ WHICH: Final[Mapping[str, Callable[[int], int]]] = {
 
 @dataclass(frozen=True)
 class Mutator:
-    """A change at a place: of a JSON path on a channel, an event of a stream, a header of a channel.
+    """A change at a place: a JSON path of plain replies, chunks or errors; an event of a stream; a header.
 
-    `which`: at what occurrence of a reply, empty where none has several.
+    `which`: at which occurrence in a reply, empty where no reply has several.
     """
 
     place: str
@@ -47,7 +47,7 @@ class Mutator:
 
 
 def channel(x: Exchange) -> str:
-    """What kind of reply this is; empty where it is none that can be changed."""
+    """The kind of a reply: error, chunk or plain; empty where it cannot be mutated."""
     if x.ending is not Ending.COMPLETE or x.status is None:
         return ""
     if x.status >= 400:
@@ -56,7 +56,7 @@ def channel(x: Exchange) -> str:
 
 
 def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
-    """All changes that these replies offer a place for, in a fixed order."""
+    """All mutations that these replies have a place for, in a fixed order."""
     most: dict[tuple[str, str], Counter[str]] = {}
     headers: dict[tuple[str, str], None] = {}
     for x in exchanges:
@@ -65,10 +65,10 @@ def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
             headers |= dict.fromkeys((where, name.lower()) for name, _ in x.headers)
         for path, changes in _offered(x).items() if where else ():
             most[where, path] = most.get((where, path), Counter()) | changes
-    for (where, told), changes in most.items():
+    for (where, path), changes in most.items():
         for change, number in changes.items():
             for which in tuple(WHICH) if number > 2 else ("first", "last") if number > 1 else ("",):
-                yield Mutator(f"{where} {told}", change, _json(where, told, change, which), which)
+                yield Mutator(f"{where} {path}", change, _json(where, path, change, which), which)
     for place in ("first", "middle", "last", "done"):
         yield from (Mutator(f"event {place}", change, _event(place, step)) for change, step in EVENTS.items())
     for where, name in headers:
@@ -77,13 +77,13 @@ def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
 
 
 def _offered(x: Exchange) -> dict[str, Counter[str]]:
-    """The general paths of a reply, each with the changes it can bear and at how many places."""
-    found: dict[str, Counter[str]] = {}
+    """The general paths of a reply, each with the changes that make a difference and at how many places they do."""
+    offered: dict[str, Counter[str]] = {}
     for document in x.documents:
         for path, _ in walk(document.value):
-            bears = [name for name in CHANGES if differs(document.value, path, name)]
-            found.setdefault(general(path), Counter()).update(bears)
-    return found
+            changes = [name for name in CHANGES if differs(document.value, path, name)]
+            offered.setdefault(general(path), Counter()).update(changes)
+    return offered
 
 
 @dataclass
@@ -131,15 +131,16 @@ def _json(where: str, path: str, change: str, which: str) -> Callable[[Exchange]
         if channel(x) != where:
             return x
         places: list[tuple[Document, Path]] = [
-            (document, found)
+            (document, place)
             for document in x.documents
-            for found, _ in walk(document.value)
-            if general(found) == path and differs(document.value, found, change)
+            for place, _ in walk(document.value)
+            if general(place) == path and differs(document.value, place, change)
         ]
         if not places:
             return x
-        document, found = places[WHICH[which or "first"](len(places))]
-        content = json.dumps(changed(document.value, found, change), ensure_ascii=False, separators=(",", ":")).encode()
+        document, place = places[WHICH[which or "first"](len(places))]
+        value = changed(document.value, place, change)
+        content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
         if where != "chunk":
             return _with(x, content)
         frames = _frames(x)
@@ -149,14 +150,14 @@ def _json(where: str, path: str, change: str, which: str) -> Callable[[Exchange]
     return apply
 
 
-def _exchanged(frames: list[bytes], at: int) -> list[bytes]:
+def _swapped(frames: list[bytes], at: int) -> list[bytes]:
     return [*frames[: at - 1], frames[at], frames[at - 1], *frames[at + 1 :]]
 
 
 EVENTS: Final[Mapping[str, Callable[[list[bytes], int], list[bytes]]]] = {
     "drop": lambda frames, at: [*frames[:at], *frames[at + 1 :]],
     "repeat": lambda frames, at: [*frames[: at + 1], *frames[at:]],
-    "reorder": lambda frames, at: _exchanged(frames, max(at, 1)),
+    "reorder": lambda frames, at: _swapped(frames, max(at, 1)),
     "split": lambda frames, at: [*frames[:at], frames[at][:9], DATA + frames[at][9:], *frames[at + 1 :]],
     "corrupt": lambda frames, at: [*frames[:at], frames[at][:-1], *frames[at + 1 :]],
 }
@@ -177,8 +178,8 @@ def _header(where: str, name: str, value: str | None) -> Callable[[Exchange], Ex
     def apply(x: Exchange) -> Exchange:
         if channel(x) != where or x.header(name) is None:
             return x
-        kept = tuple(one for one in x.headers if one[0].lower() != name)
-        headers = kept if value is None else (*kept, (name, value))
+        others = tuple(header for header in x.headers if header[0].lower() != name)
+        headers = others if value is None else (*others, (name, value))
         return Exchange(x.case, (*x.attempts[:-1], replace(x.last, headers=headers)))
 
     return apply
