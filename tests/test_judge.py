@@ -158,7 +158,7 @@ class TestNothingSeen:
         verdict = toy()(planned=[case({"n": 2})])
         assert verdict.outcome is Outcome.NOT_RUN
         assert verdict.incomplete
-        assert "1 planned requests" in verdict.reason
+        assert "1 of the planned requests" in verdict.reason
 
     def test_without_a_request_that_triggers_it_a_requirement_is_not_applicable(self, toy):
         verdict = toy(due=lambda asked, _: asked.echo)(plain(FINE))
