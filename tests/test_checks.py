@@ -1,4 +1,4 @@
-"""Every check of the catalogue: shown to hold, shown to fail, explained, and never upset by what a target sends."""
+"""Every check of the catalogue: satisfied by good examples, violated by bad ones, explained, and never raises."""
 
 import ast
 import inspect
@@ -45,63 +45,63 @@ def findings(check, example):
 
 
 @ALL
-def test_a_good_example_shows_an_occasion_and_no_violation(check):
+def test_a_good_example_has_an_occurrence_and_no_violation(check):
     for example in check.good():
-        found = findings(check, example)
-        assert found, "the good example shows nothing"
-        assert not [one for one in found if isinstance(one, Violation)]
+        listed = findings(check, example)
+        assert listed
+        assert not [finding for finding in listed if isinstance(finding, Violation)]
 
 
 @ALL
-def test_a_bad_example_is_caught(check):
+def test_a_bad_example_is_a_violation(check):
     assert check.bad()
     for example in check.bad():
-        found = findings(check, example)
-        assert any(isinstance(one, Violation) for one in found) or all(isinstance(one, Observation) for one in found)
-        assert found, "the bad example shows nothing"
+        listed = findings(check, example)
+        only_observations = bool(listed) and all(isinstance(finding, Observation) for finding in listed)
+        assert any(isinstance(finding, Violation) for finding in listed) or only_observations
+
+
+PYTHON_VALUE = re.compile(r"\b(?:None|True|False)\b|(?<!\w)b'|[\[{(]'")
 
 
 @ALL
-def test_a_violation_says_what_was_observed_and_what_was_expected(check):
+def test_a_message_states_observed_and_expected_values_and_shows_no_python(check):
     for example in check.bad():
-        for one in findings(check, example):
-            if isinstance(one, Violation):
-                assert re.search(r".; expected .", one.message), one.message
-                assert one.message.isprintable()
+        for finding in findings(check, example):
+            if isinstance(finding, Violation):
+                assert re.search(r".; expected .", finding.message), finding.message
+                assert finding.message.isprintable()
+                assert not PYTHON_VALUE.search(finding.message), finding.message
 
 
 @ALL
-def test_the_docstring_says_what_holds_why_a_client_cares_and_how_to_mend_it(check):
+def test_the_docstring_states_what_holds_why_a_client_cares_and_how_to_fix_it(check):
     paragraphs = inspect.cleandoc(check.function.__doc__).split("\n\n")
     assert len(paragraphs) == 3
     assert all(paragraph.rstrip().endswith(".") for paragraph in paragraphs)
     assert paragraphs[2].startswith("Fix: ")
-    assert "\n" not in paragraphs[0], "line one is one sentence on one line"
-    assert check.why
-    assert check.fix
+    assert "\n" not in paragraphs[0], "the first paragraph is one sentence on one line"
 
 
 @ALL
-def test_name_and_area_are_sane(check):
+def test_name_and_area_are_well_formed(check):
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", check.name)
     assert check.area in AREAS
 
 
 @pytest.mark.parametrize("path", sorted(Path(checks.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
-def test_a_module_of_checks_is_short_and_says_what_it_is_about(path):
-    text = path.read_text("utf-8")
-    assert len(text.splitlines()) <= 400
-    assert ast.get_docstring(ast.parse(text))
+def test_a_module_of_checks_states_its_topic(path):
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
 
 
 @ALL
-def test_the_judge_tells_the_good_from_the_bad_through_its_scope(check):
-    """The examples are such as the judge would show to the check, so that what they prove holds in a run."""
-    for examples, wanted in ((check.good(), {Outcome.PASS, Outcome.INCONCLUSIVE}), (check.bad(), {Outcome.FAIL})):
+def test_the_judge_shows_the_examples_to_their_check(check):
+    """The examples are in the scope of the check, so that they prove what happens in a run."""
+    for examples, expected in ((check.good(), {Outcome.PASS, Outcome.INCONCLUSIVE}), (check.bad(), {Outcome.FAIL})):
         for example in examples:
             verdict = judge(_row(check, example), _traffic(example.subject, check), CONTRACT)
             observed = bool(verdict.observations) and verdict.violations == 0
-            assert verdict.outcome in wanted or verdict.outcome is Outcome.FLAKY or observed, verdict.reason
+            assert verdict.outcome in expected or verdict.outcome is Outcome.FLAKY or observed, verdict.reason
 
 
 def _row(check, example):

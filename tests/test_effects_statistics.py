@@ -1,4 +1,4 @@
-"""Statistical verdicts: exact tests with a bound, and silence where they cannot tell."""
+"""Statistical verdicts: exact tests with a stated risk, inconclusive where it is exceeded."""
 
 from itertools import combinations
 from math import comb, exp
@@ -39,12 +39,12 @@ def test_the_rank_sum_is_that_of_all_ways_to_split_the_replies(first, second):
     assert rank_sum_p_value(first, second) == pytest.approx(sum(one >= reached for one in splits) / len(splits))
 
 
-def test_the_bound_of_a_binomial_is_its_tail():
+def test_the_binomial_cdf_is_the_lower_tail():
     assert binomial_cdf(2, 4, 0.5) == pytest.approx((1 + 4 + 6) / 16)
     assert binomial_cdf(12, 12, 0.9) == pytest.approx(1)
 
 
-def test_twelve_replies_at_each_end_are_just_enough():
+def test_twelve_replies_in_each_arm_are_just_enough():
     assert rank_sum_p_value([0.0] * 12, [1.0] * 12) == 1 / comb(24, 12) < RISK
     assert rank_sum_p_value([0.0] * 11, [1.0] * 11) > RISK
     assert rank_sum_p_value([0.0] * 11 + [2.0], [1.0] * 12) > RISK, "one reply out of place is one too many"
@@ -75,7 +75,7 @@ def test_spread_is_judged_in_the_documented_direction_or_not_at_all(low, high, n
     assert verdict("parameter_spreads_texts", low, high, narrow=narrow) == [kind]
 
 
-def test_a_narrow_end_where_texts_differ_is_only_held_against_requests_that_are_narrow_indeed():
+def test_different_texts_at_the_narrow_end_are_a_violation_only_where_sampling_is_narrowed_to_one_token():
     assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.001}) == [Violation]
     assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, {"top_p": 0.5}) == [Inconclusive]
 
@@ -102,7 +102,7 @@ def of(check, arms, **params):
     return list(CHECKS[check].function(arms, CheckContext(contract(), params)))
 
 
-def test_copies_of_one_draw_are_one_draw():
+def test_equal_choices_of_one_request_count_as_one_draw():
     copies = several([[" a"] * 12, [" b"] * 12], [[" c"] * 12] * 2, lists=logprobs([" c"], [-2.0]), top_p=0.001)
     for narrow in ("low", "high"):
         (found,) = of("parameter_spreads_texts", copies, narrow=narrow)
@@ -119,7 +119,7 @@ def test_choices_that_differ_in_some_request_are_draws_in_all_of_them():
     assert [type(one) for one in of("parameter_spreads_texts", sure)] == [Violation]
 
 
-def test_a_narrow_end_that_differs_from_one_computation_to_the_next_is_no_spread():
+def test_a_narrow_end_that_differs_between_requests_only_is_no_violation():
     arms = several([[" a"] * 12, [" b"] * 12], [OTHERS, DIFFERENT], top_p=0.001)
     assert not any(isinstance(one, Violation) for one in of("parameter_spreads_texts", arms))
 
@@ -131,7 +131,7 @@ def test_a_narrow_end_that_differs_from_one_computation_to_the_next_is_no_spread
         (([DIFFERENT, OTHERS], [SAME, SAME]), "low/0"),
     ],
 )
-def test_the_request_of_the_end_that_misbehaves_is_named(arms, case):
+def test_a_violation_is_attributed_to_a_request_of_the_wrong_arm(arms, case):
     (found,) = of("parameter_spreads_texts", several(*arms, top_p=0.001))
     assert isinstance(found, Violation)
     assert found.case == case
@@ -156,15 +156,15 @@ COLD = {"temperature": 0}
         (PROSE, LOOP, COLD, Inconclusive),
     ],
 )
-def test_three_greedy_replies_at_each_end_tell_whether_a_penalty_acts(low, high, asked, kind):
+def test_three_greedy_replies_in_each_arm_decide_whether_a_penalty_has_an_effect(low, high, asked, kind):
     assert verdict("penalty_reduces_repetition", [low] * 3, [high] * 3, asked, asked) == [kind]
 
 
-def test_twelve_replies_tell_that_a_penalty_acts_the_wrong_way():
+def test_twelve_replies_show_that_a_penalty_is_reversed():
     assert verdict("penalty_reduces_repetition", [PROSE] * 12, [LOOP] * 12) == [Violation]
 
 
-def test_a_sure_model_may_repeat_under_a_presence_penalty():
+def test_a_model_that_is_certain_may_repeat_under_a_presence_penalty():
     asked = {**COLD, "presence_penalty": 2}
     tokens = [" so"] * 5
     for rival, kind in ((-9.0, Inconclusive), (-0.9, Violation)):
@@ -173,7 +173,7 @@ def test_a_sure_model_may_repeat_under_a_presence_penalty():
         assert verdict("penalty_reduces_repetition", [LOOP] * 3, [LOOP] * 3, low, asked, lists) == [kind]
 
 
-def test_no_penalty_reaches_what_a_model_never_thinks_of():
+def test_no_penalty_overcomes_a_very_large_gap():
     tokens = [" so"] * 5
     for rival, kind in ((-60.0, Inconclusive), (-4.0, Violation)):
         lists = {**logprobs(tokens), "top_logprobs": [{" so": 0.0, " it": rival}] * 5}

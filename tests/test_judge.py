@@ -1,4 +1,4 @@
-"""From findings to verdicts: what counts as broken, as kept, and as not shown."""
+"""From findings to verdicts: broken, satisfied, inconclusive, and not shown."""
 
 from dataclasses import replace
 
@@ -62,7 +62,7 @@ class TestOutcomes:
         assert "/n: 2; expected 1" in verdict.reason
         assert verdict.evidence[0].case == "example/0"
 
-    def test_what_held_passes(self, toy):
+    def test_satisfied_occurrences_pass(self, toy):
         verdict = toy(Satisfied(), Satisfied(count=3))(plain(FINE))
         assert (verdict.outcome, verdict.examined, verdict.exchanges) == (Outcome.PASS, 4, 1)
         assert not verdict.incomplete
@@ -73,24 +73,24 @@ class TestOutcomes:
         assert verdict.incomplete
         assert verdict.examined == 0
 
-    def test_an_unproved_should_leaves_the_run_complete(self, toy):
+    def test_an_inconclusive_should_leaves_the_run_complete(self, toy):
         assert not toy()(plain(FINE), level=Level.SHOULD).incomplete
 
-    def test_one_solid_violation_outweighs_the_flaky_ones(self, toy):
+    def test_one_reproducible_violation_outweighs_flaky_ones(self, toy):
         flaky = Violation("a; expected b", flaky=True)
         assert toy(flaky)(plain(FINE)).outcome is Outcome.FLAKY
         assert toy(flaky, Violation("a; expected b"))(plain(FINE)).outcome is Outcome.FAIL
 
-    def test_a_doubt_that_asks_for_a_repeat_is_no_pass_yet(self, toy):
+    def test_a_finding_that_needs_confirmation_is_no_pass(self, toy):
         verdict = toy(Satisfied(), Inconclusive("other"), Inconclusive("once", repeat=True))(plain(FINE))
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert verdict.repeat == (("example/0",),)
         assert verdict.reason == "needs confirmation: once"
 
-    def test_a_doubt_beside_what_held_does_not_spoil_it(self, toy):
+    def test_an_inconclusive_finding_beside_satisfied_ones_passes(self, toy):
         assert toy(Satisfied(), Inconclusive("one of many"))(plain(FINE)).outcome is Outcome.PASS
 
-    def test_a_doubt_alone_is_the_reason(self, toy):
+    def test_the_only_inconclusive_finding_is_the_reason(self, toy):
         assert toy(Inconclusive("too short to tell"))(plain(FINE)).reason == "too short to tell"
 
     def test_evidence_is_capped_and_violations_are_counted_on(self, toy):
@@ -98,12 +98,12 @@ class TestOutcomes:
         assert verdict.violations == 50
         assert len(verdict.evidence) == MOST_EVIDENCE
 
-    def test_a_violation_may_blame_another_exchange(self, toy):
+    def test_a_violation_may_name_another_exchange(self, toy):
         assert toy(Violation("a; expected b", case="case/9"))(plain(FINE)).evidence[0].case == "case/9"
 
 
 class TestObservations:
-    def test_they_are_all_that_a_may_asks_for(self, toy):
+    def test_they_are_all_that_a_may_requires(self, toy):
         verdict = toy(Observation("edge", "accepted"))(plain(FINE), level=Level.MAY)
         assert (verdict.outcome, verdict.examined) == (Outcome.PASS, 1)
 
@@ -145,7 +145,7 @@ class TestScopes:
         run(*(replace(x, case=replace(x.case, id=name)) for name, x in exchanges.items()))
         assert set(shown) == seen
 
-    def test_when_names_the_requests_that_a_row_speaks_of(self, toy):
+    def test_when_names_the_requests_that_a_requirement_applies_to(self, toy):
         run = toy(Satisfied())
         asks, not_ = stream(FINE, request={"stream_options": {"include_usage": True}}), stream(FINE)
         assert run(asks, not_, when={"include_usage": True}).exchanges == 1
@@ -154,27 +154,27 @@ class TestScopes:
 
 
 class TestNothingSeen:
-    def test_what_was_never_sent_was_not_run(self, toy):
+    def test_a_planned_case_that_was_never_sent_is_not_run(self, toy):
         verdict = toy()(planned=[case({"n": 2})])
         assert verdict.outcome is Outcome.NOT_RUN
         assert verdict.incomplete
-        assert "1 planned requests" in verdict.reason
+        assert "1 of the planned requests" in verdict.reason
 
-    def test_what_nobody_asks_for_is_not_applicable(self, toy):
+    def test_without_a_request_that_triggers_it_a_requirement_is_not_applicable(self, toy):
         verdict = toy(due=lambda asked, _: asked.echo)(plain(FINE))
         assert (verdict.outcome, verdict.incomplete) == (Outcome.NOT_APPLICABLE, False)
 
-    def test_what_no_client_can_provoke_is_not_applicable(self, toy):
+    def test_what_no_client_can_trigger_is_not_applicable(self, toy):
         verdict = toy(due=None)(plain(FINE))
         assert verdict.outcome is Outcome.NOT_APPLICABLE
         assert "cannot trigger it" in verdict.reason
 
-    def test_what_the_target_refuses_is_not_applicable(self, toy):
+    def test_requests_that_the_target_all_refuses_are_not_applicable(self, toy):
         verdict = toy(due=lambda asked, _: asked.echo)(error(request={"echo": True}), plain(FINE))
         assert verdict.outcome is Outcome.NOT_APPLICABLE
         assert "refused all 1 requests that trigger it (HTTP 400)" in verdict.reason
 
-    def test_what_the_target_failed_to_answer_is_inconclusive(self, toy):
+    def test_requests_that_all_failed_are_inconclusive(self, toy):
         assert toy()(error(status=503)).outcome is Outcome.INCONCLUSIVE
 
     def test_half_a_group_was_not_run(self, toy):
@@ -199,21 +199,21 @@ class TestGroups:
         groups = self.shown(toy, *(self.member(n, role, key) for n, (role, key) in enumerate(["xa", "ya", "xb"])))
         assert [(group.key, sorted(group.members)) for group in groups] == [("a", ["x", "y"]), ("b", ["x"])]
 
-    def test_a_repeat_stands_beside_what_it_repeats(self, toy):
+    def test_a_repeat_has_the_roles_of_the_case_that_it_repeats(self, toy):
         again = numbered(plain(FINE), 7, repeats="case/0")
         (group,) = self.shown(toy, self.member(0, "x"), self.member(1, "y"), again)
         assert [x.case.id for x in group.all("x")] == ["case/0", "case/7"]
         assert [x.case.id for x in group.all("y")] == ["case/1"]
 
-    def test_a_keyed_group_speaks_for_the_row_that_its_key_begins_with(self, toy):
+    def test_a_keyed_group_belongs_to_the_requirement_that_its_key_begins_with(self, toy):
         mine, other = self.member(0, "x", "toy.row n=1"), self.member(1, "x", "toy.row-2 n=1")
         assert [group.key for group in self.shown(toy, mine, other, keyed=True)] == ["toy.row n=1"]
 
-    def test_all_members_of_a_doubtful_group_are_repeated(self, toy):
+    def test_all_members_of_a_group_that_needs_confirmation_are_repeated(self, toy):
         run = toy(Inconclusive("once", repeat=True), scope=Scope.GROUP, group="twin")
         assert run(self.member(0, "x"), self.member(1, "y")).repeat == (("case/0", "case/1"),)
 
-    def test_what_the_target_refuses_a_half_of_is_not_owed(self, toy):
+    def test_a_group_with_a_refused_role_is_not_applicable(self, toy):
         run = toy(Inconclusive("nothing to compare"), scope=Scope.GROUP, group="twin")
         refused = numbered(error(), 1, groups=(Membership("twin", "a", "y"),))
         assert run(self.member(0, "x"), refused).outcome is Outcome.NOT_APPLICABLE
@@ -236,7 +236,7 @@ class TestServing:
     def serves(self, check, asked, **about):
         return serves(row(check), case(asked, **about), CheckContext(CONTRACT))
 
-    def test_a_case_serves_what_it_is_due_to_show(self):
+    def test_a_case_serves_the_requirements_that_it_is_expected_to_show(self):
         assert self.serves("done_is_sent", {"stream": True})
         assert not self.serves("done_is_sent", {})
         assert self.serves("plain_declares_json", {})
@@ -265,7 +265,7 @@ def test_judging_again_gives_the_same_verdicts():
 
 
 class TestMessages:
-    def test_expect_tells_what_was_seen_first(self):
+    def test_expect_states_the_observed_value_first(self):
         assert expect(True, "2", "1") == Satisfied("")
         assert expect(False, "n is 2", "1", "/n") == Violation("n is 2; expected 1", "/n")
 
@@ -289,7 +289,7 @@ class TestMessages:
         assert text.startswith('"aaa')
         assert text.endswith('z"')
 
-    def test_what_cannot_be_printed_is_named(self):
+    def test_a_value_that_is_too_large_is_named_by_its_type(self):
         deep = []
         for _ in range(100_000):
             deep = [deep]
@@ -302,7 +302,7 @@ class TestMessages:
     [b'{"prompt":"a","max_tokens":1,"max_tokens":9}', b'\xef\xbb\xbf{"prompt":"a","max_tokens":1}', b'["a"]'],
     ids=["a member named twice", "a byte order mark", "no object"],
 )
-def test_what_readers_take_in_different_ways_is_judged_by_nobody(toy, content):
+def test_a_body_that_parsers_read_differently_is_not_judged(toy, content):
     judged = toy(Satisfied())
     x = plain(FINE)
     odd = Exchange(replace(x.case, content=content, hostile=True, validity=Validity.UNSPECIFIED), x.attempts)

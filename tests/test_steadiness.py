@@ -1,4 +1,4 @@
-"""A target that answers one request in several ways is not held to answers of others by the luck of three."""
+"""Where a target answers one request in several ways, a difference between two requests is no evidence."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def reply(text, asked, number, *groups):
 
 
 def never(first, second, *others):
-    """Three replies on each side of a stop sequence that cannot occur, and other requests with their texts."""
+    """The verdict on a stop sequence that cannot occur, from three replies on each side and other requests."""
     sides = ((first, "without", COLD), (second, "with", {**COLD, "stop": ["no"]}))
     exchanges = [
         reply(text, asked, f"{role} {turn}", Membership("never", "stop plain", role))
@@ -34,18 +34,18 @@ def test_a_difference_counts_where_the_same_request_is_answered_in_the_same_way(
     assert never(" 3, 4", " 5, 6", (" 7", SUFFIX), (" 7", SUFFIX)).outcome is Outcome.WARN
 
 
-def test_it_counts_no_more_where_the_run_shows_that_the_target_answers_this_prompt_in_several_ways():
+def test_a_difference_is_inconclusive_where_the_same_prompt_was_answered_in_several_ways():
     found = never(" 3, 4", " 5, 6", (" 7", SUFFIX), (" 8", SUFFIX))
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "not deterministic" in found.reason
 
 
-def test_other_prompts_and_sampled_texts_say_nothing_of_it():
+def test_other_prompts_and_sampled_texts_do_not_make_a_prompt_nondeterministic():
     other, warm = {**SUFFIX, "prompt": "A, B"}, {**SUFFIX, "temperature": 1}
     assert never(" 3, 4", " 5, 6", (" 7", other), (" 8", other)).outcome is Outcome.WARN
     assert never(" 3, 4", " 5, 6", (" 7", warm), (" 8", warm)).outcome is Outcome.WARN
 
 
-def test_a_batch_that_holds_the_prompt_tells_of_it_too():
+def test_a_batch_that_contains_the_prompt_makes_it_nondeterministic_too():
     batch = {**SUFFIX, "prompt": ["A, B", "1, 2"]}
     assert never(" 3, 4", " 5, 6", (" 7", batch), (" 8", batch)).outcome is Outcome.INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""What prompts, texts and tokens say of one another: generous to tokenizers, strict on lost text."""
+"""Tolerant matching of prompts, texts and tokens: lenient with tokenizers, strict with lost text."""
 
 import pytest
 from hypothesis import given, settings
@@ -80,16 +80,16 @@ def test_tokens_that_lost_text_or_doubled_it_do_not(tokens, text):
     assert not spells(tokens, text)
 
 
-def test_tokens_may_go_on_behind_a_text_only_where_that_is_allowed():
+def test_tokens_may_continue_after_the_text_only_with_more():
     assert spells([" 4", " STOP"], " 4", more=True)
     assert spells(["\ufffd", "\ufffd", " STOP"], CAT, more=True)
     assert not spells([" 4", " STOP"], " 4")
     assert not spells([" 4"], " 4 STOP", more=True)
 
 
-def test_what_is_no_whole_character_may_be_spelled_as_nothing():
+def test_an_incomplete_character_may_be_an_empty_token():
     assert spells(["z", "", "", "\n"], "z\ufffd\ufffd\n")
-    assert not spells(["z", "", "\n"], "z\ufffd\ufffd\n"), "one token for each of them"
+    assert not spells(["z", "", "\n"], "z\ufffd\ufffd\n"), "one token is needed for each U+FFFD"
     assert not spells(["z", "", "\n"], "z4\n")
 
 
@@ -130,12 +130,12 @@ def test_a_repeated_piece_is_found_in_as_many_parts_as_there_were_tokens(text, c
     assert repeated_piece(text, count) == piece
 
 
-def test_what_is_plain_can_only_stand_for_itself():
+def test_a_plain_token_can_only_stand_for_itself():
     assert is_plain(" 4")
     assert not any(map(is_plain, ["", "é", "<s>", "bytes:\\xf0", "<0x0A>", "\ufffd"]))
 
 
-def test_lost_characters_are_told_from_another_draw():
+def test_a_text_with_lost_characters_is_distinguished_from_another_draw():
     assert is_lossy_copy("a  b", f"a {CAT} b", sure=True)
     assert not is_lossy_copy("a ", f"a {CAT}", sure=True), "a shorter draw looks the same"
     assert not is_lossy_copy("a b", "a x b", sure=True)
@@ -151,12 +151,12 @@ def test_the_rest_of_a_token_is_short_and_has_no_space():
     assert not ends_inside_a_token("x" * 13)
 
 
-def test_a_text_is_as_long_as_somebody_may_count_it():
+def test_a_text_has_a_length_in_each_unit_and_normalisation_form():
     assert possible_lengths("abc") == {3}
     assert possible_lengths("é🌲") == {2, 3, 4, 6, 7}, "characters, UTF-16 units and bytes, composed and decomposed"
 
 
-def test_a_loop_is_told_from_prose():
+def test_a_text_that_repeats_itself_is_distinguished_from_prose():
     assert repeats_itself(" the of the of the")
     assert repeats_itself("aaaa")
     assert not repeats_itself(" one two three")
@@ -164,7 +164,7 @@ def test_a_loop_is_told_from_prose():
     assert not repeats_itself("a")
 
 
-def test_a_space_at_the_start_makes_no_other_text():
+def test_texts_that_differ_by_a_space_at_the_start_are_the_same():
     assert same_but_for_a_space(" a b", "a b")
     assert same_but_for_a_space("a", "a")
     assert not same_but_for_a_space(" a b", " ab")

@@ -367,7 +367,7 @@ def _nothing_seen(
     if not expected or check.scope is Scope.GROUP:  # an incomplete group shows as little as none
         unsent = [case for case in traffic.unsent if expected_of_case(requirement, check, case, context)]
         if unsent:
-            return _Decision(Outcome.NOT_RUN, f"{len(unsent)} planned requests that show it were not sent", True)
+            return _Decision(Outcome.NOT_RUN, f"{len(unsent)} of the planned requests that show it were not sent", True)
     if check.expected_when is None and not (expected and tally.unproved):
         return _Decision(Outcome.NOT_APPLICABLE, "not triggered; a client cannot trigger it")
     if not expected:
