@@ -39,7 +39,7 @@ class TestAModelWithoutEntropy:
     def test_values_may_be_read_after_temperature_zero(self):
         assert kinds("logprobs_are_not_all_zero", certain(-9999.0, {"temperature": 0})) == [Observation]
 
-    def test_zeros_beside_a_rival_that_had_a_chance_are_placeholders(self):
+    def test_zeros_beside_a_likely_alternative_are_placeholders(self):
         for temperature in (0, 1, 2):
             assert kinds("logprobs_are_not_all_zero", certain(-1.1, {"temperature": temperature})) == [Violation]
 
@@ -57,7 +57,7 @@ class TestAModelWithoutEntropy:
         assert kinds("logprobs_are_not_all_zero", certain(-60.0, asked)) == [Violation]
 
 
-class TestDrawsThatAreAllAlike:
+class TestIdenticalSamples:
     def draws(self, text, score=None, **asked):
         lists = None if score is None else logprobs([text], [score])
         reply = plain(completion(choice(text, logprobs=lists)), {"prompt": "One, two, three, four", **asked})
@@ -70,7 +70,7 @@ class TestDrawsThatAreAllAlike:
     def test_a_model_may_repeat_its_prompt(self):
         assert kinds("sampling_varies", self.draws("One, two", temperature=2)) == [Inconclusive]
 
-    def test_the_same_unlikely_text_each_time_is_no_chance(self):
+    def test_the_same_unlikely_text_each_time_is_a_violation(self):
         assert kinds("sampling_varies", self.draws(", five, six", score=-4.0, temperature=1)) == [Violation]
         assert kinds("sampling_varies", self.draws(" of could", temperature=1.8)) == [Violation]
 
@@ -93,7 +93,7 @@ class TestShapesThatAreNotPromised:
         assert free == {"nebius", "fireworks"}
         assert set(found.values()) == {Outcome.PASS, Outcome.FAIL, Outcome.WARN}
 
-    def test_one_other_shape_is_not_told_row_by_row(self):
+    def test_one_other_shape_is_not_reported_field_by_field(self):
         for provider in ("nebius", "fireworks", "openai"):
             rows = [one.id for one in of(provider).requirements if one.id.startswith("logprobs.shape.")]
             assert len(rows) == 4
@@ -104,7 +104,7 @@ class TestShapesThatAreNotPromised:
         odd = self.reply({"content": [" 4,", " 5"]})
         assert outcome("fireworks", "logprobs.returned", odd) is Outcome.FAIL
 
-    def test_no_list_of_alternatives_is_owed_where_none_is_asked_for(self):
+    def test_no_list_of_alternatives_is_required_where_none_is_requested(self):
         bare = {name: value for name, value in logprobs([" 4,", " 5"]).items() if name != "top_logprobs"}
         row = "logprobs.shape.top-logprobs"
         assert outcome("openai", row, self.reply(bare, logprobs=0)) is Outcome.NOT_APPLICABLE
@@ -131,7 +131,7 @@ class TestReasoning:
         assert kinds("logprobs_count_the_tokens", reply(9)) == [Violation]
         assert kinds("logprobs_count_the_tokens", reply(1, reasoning=None)) == [Violation]
 
-    def test_usage_may_be_all_that_tells_of_reasoning(self):
+    def test_reasoning_may_show_in_usage_only(self):
         for tokens, kind in ((6, Inconclusive), (0, Violation), (None, Violation)):
             told = usage(4, 9, completion_tokens_details={"reasoning_tokens": tokens})
             x = plain(completion(choice(" 4, 5", logprobs=logprobs([" 4,", " 5"])), usage=told), {"logprobs": 1})
@@ -187,7 +187,7 @@ class TestTheClock:
         for date in (None, "", "yesterday", "Sat, 99 Nov 2026 25:61:00 GMT", formatdate(0, usegmt=True)):
             assert kinds("created_agrees_with_the_clock", self.reply(8 * 3600, date)) == []
 
-    def test_a_time_that_is_no_unix_time_is_another_rows_business(self):
+    def test_a_time_that_is_no_unix_time_is_left_to_another_requirement(self):
         assert kinds("created_agrees_with_the_clock", self.reply(CREATED * 999)) == []
         assert kinds("created_agrees_with_the_clock", self.reply(-CREATED)) == []
 

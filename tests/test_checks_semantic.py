@@ -70,7 +70,7 @@ class TestLogprobs:
             assert holds("top_logprobs_have_n", scored(["a"], request={"logprobs": 3, **asked}))
 
     @pytest.mark.parametrize("first", [None, {}])
-    def test_the_first_echoed_token_may_have_no_rivals(self, first):
+    def test_the_first_echoed_token_may_have_no_alternatives(self, first):
         asked = {"logprobs": 1, "echo": True, "prompt": "a"}
         assert holds("top_logprobs_have_n", scored(["a", "b"], request=asked, top_logprobs=[first, {"b": -0.25}]))
 
@@ -127,7 +127,7 @@ class TestTokensAndText:
         assert breaks("tokens_join_to_text", scored([" 4", " 5"], " 4", finish="length"))
         assert breaks("tokens_join_to_text", scored([" 4", " 5", " 6"], " 4", finish="stop"))
 
-    def test_tokens_that_leave_out_the_echoed_prompt_are_another_checks_business(self):
+    def test_tokens_that_leave_out_the_echoed_prompt_are_left_to_another_check(self):
         x = scored([" 4"], PROMPT + " 4", {"echo": True, "prompt": PROMPT})
         assert not findings("tokens_join_to_text", x)
         assert breaks("logprobs_cover_echo", x)
@@ -137,7 +137,7 @@ class TestTokensAndText:
         for check in ("tokens_join_to_text", "logprobs_cover_echo", "text_offsets_follow_tokens"):
             assert holds(check, x), check
 
-    def test_an_echo_of_token_ids_is_told_by_the_number_of_tokens(self):
+    def test_an_echo_of_token_ids_is_recognised_by_the_number_of_tokens(self):
         asked = {"echo": True, "prompt": [7, 8, 9], "max_tokens": 1}
         assert holds("logprobs_cover_echo", scored(["a", "b", "c", "d"], request=asked))
         assert breaks("logprobs_cover_echo", scored(["d"], "abcd", request=asked))
@@ -161,7 +161,7 @@ class TestTokensAndText:
         x = stream(completion(first), completion(choice(",", logprobs=second)), request={"logprobs": 1})
         assert not findings("text_offsets_follow_tokens", x)
 
-    def test_a_part_of_a_stream_that_leaves_out_the_alternatives_is_told_wherever_it_comes(self):
+    def test_a_part_of_a_stream_that_leaves_out_the_alternatives_is_reported_wherever_it_comes(self):
         for missing in (0, 1):
             lists = [logprobs([token], top=2) for token in (" 4", ",")]
             lists[missing]["top_logprobs"] = None
@@ -184,7 +184,7 @@ class TestTokensAndText:
         assert not findings("logprobs_count_the_tokens", x)
 
     @pytest.mark.parametrize("lists", [{}, {"tokens": None}, {"tokens": []}])
-    def test_lists_that_are_missing_are_told_once(self, lists):
+    def test_missing_lists_are_reported_once(self, lists):
         x = plain(completion(choice(" a", logprobs=lists), usage=usage(4, 1)), {"logprobs": 1})
         assert breaks("logprobs_are_returned", x)
         assert not findings("logprobs_count_the_tokens", x)
@@ -199,7 +199,7 @@ class TestChoices:
         asked = {"prompt": ["a", "b"], "best_of": 4, "n": 2, "echo": True}
         assert breaks("best_of_returns_n", plain(completion(choice(index=4), choice(index=5)), asked))
 
-    def test_a_batch_that_is_answered_like_one_prompt_is_not_held_against_best_of(self):
+    def test_a_batch_that_is_answered_like_one_prompt_is_no_violation_of_best_of(self):
         asked = {"best_of": 4, "n": 2}
         two = completion(choice(), choice(index=1))
         assert doubts("best_of_returns_n", plain(two, {**asked, "prompt": ["a", "b"]}))
@@ -214,7 +214,7 @@ class TestChoices:
         x = stream(*map(completion, chunks), completion(choice("", 0), choice("", 1)), request={"n": 2})
         assert holds("choices_are_complete", x)
 
-    def test_an_error_inside_is_another_checks_business(self):
+    def test_an_error_inside_is_left_to_another_check(self):
         assert not findings("choices_are_complete", plain({"error": {"message": "overloaded"}}))
 
 
@@ -252,7 +252,7 @@ class TestStop:
         assert breaks("stop_cuts_earliest", self.cut("D E F ", stop=[" "]))
 
     @pytest.mark.parametrize("stop", ["E", ["H", "E"], ["I", "E"]])
-    def test_an_ignored_sequence_is_told_by_the_text_alone(self, stop):
+    def test_an_ignored_sequence_shows_in_the_text_alone(self, stop):
         group = self.cut("D E F G H I", finish="length", stop=stop, times=1)
         assert doubts("stop_cuts_earliest", group)
         assert breaks("stop_text_is_as_promised", group.one("with"), text="excluded")
@@ -268,7 +268,7 @@ class TestStop:
     def test_a_limit_at_the_very_end_of_the_sequence_may_give_either_reason(self):
         assert not findings("stop_finishes_with_stop", self.cut("D E F ", finish="length", stop="G H I"))
 
-    def test_a_target_that_draws_another_text_is_not_accused(self):
+    def test_a_target_that_samples_another_text_is_not_flagged(self):
         whole = [plain(completion(choice(text)), COLD) for text in ("D E F G", "D X F G", "D E F G")]
         other = plain(completion(choice("D X ", finish="stop")), {**COLD, "stop": "F"})
         mixed = Group("cut", "example", {"without": tuple(whole), "with": (other,) * 3})
@@ -290,7 +290,7 @@ class TestEcho:
             x = plain(completion(choice(" 4")), {"echo": True, "prompt": prompt})
             assert not findings("echo_begins_with_prompt", x)
 
-    def test_each_choice_is_held_against_its_own_prompt(self):
+    def test_each_choice_is_compared_with_its_own_prompt(self):
         asked = {"echo": True, "prompt": ["a", "b"], "n": 2}
         whole = [choice(text, index) for index, text in enumerate(("a1", "a2", "b1", "b2"))]
         swapped = [choice(text, index) for index, text in enumerate(("a1", "b1", "a2", "b2"))]

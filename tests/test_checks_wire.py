@@ -173,7 +173,7 @@ def in_scope(check, x):
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_a_legal_oddity_is_left_alone(name):
+def test_a_legal_variant_is_accepted(name):
     x = LEGAL[name]
     for check in WIRE:
         if check.group or check.name in MAY | UNASKED or not in_scope(check, x):
@@ -183,7 +183,7 @@ def test_a_legal_oddity_is_left_alone(name):
 
 
 @pytest.mark.parametrize("name", ["a plain completion", "a stream", "a refusal in the common envelope"])
-def test_the_ordinary_is_looked_at_by_many_checks(name):
+def test_an_ordinary_reply_is_examined_by_many_checks(name):
     x = LEGAL[name]
     seen = [check for check in WIRE if not check.group and in_scope(check, x) and findings(check.name, x)]
     assert len(seen) >= 6
@@ -375,7 +375,7 @@ class TestUsage:
             (stream(*[completion(choice(), usage=usage())] * 2), "in several chunks"),
         ],
     )  # fmt: skip
-    def test_what_comes_unasked_is_told(self, x, told):
+    def test_usage_without_a_request_for_it_is_observed(self, x, told):
         assert [one.value for one in findings("usage_without_asking", x)] == [told]
 
     @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from conformance.selftest.json_mutations import CHANGES, changed, walk
 from conformance.selftest.mutation_testing import baseline
 
 CHECKS = ("plain_field_conforms", "chunk_field_conforms", "error_field_conforms")
-MUTANTS = 150  # of each contract's replies: enough for each change at each field, and a few seconds
+MUTANTS = 150  # for each contract, a choice: each kind of change occurs some 25 times, in a few seconds
 
 
 contract_of = cache(load)
