@@ -61,7 +61,7 @@ def test_a_shorter_limit_gives_the_beginning_of_the_longer_text():
     assert generated(temperature=0, limit=40).text.startswith(generated(temperature=0, limit=9).text)
 
 
-@pytest.mark.parametrize("narrow", [{"top_k": 1}, {"top_p": 0.0}, {"top_p": 1e-6}, {"min_p": 1.0}])
+@pytest.mark.parametrize("narrow", [{"top_k": 1}, {"top_p": 0.0}, {"top_p": 1e-6}, {"probability_floor": 1.0}])
 def test_narrow_sampling_is_greedy(narrow):
     assert generated(temperature=2.0, **narrow).text == generated(temperature=0).text
 
