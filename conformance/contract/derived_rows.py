@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.contract.bounds import plainly, top
+from conformance.contract.openapi import branches
 from conformance.contract.parameters import common_traits
-from conformance.contract.validity import allows_null, branches
+from conformance.contract.validity import allows_null
 from conformance.model import (
     Combination,
     Edge,

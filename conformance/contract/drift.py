@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.contract.derived_rows import Field, fields, keywords
-from conformance.contract.validity import SchemaError, follow, json_schema, merge
+from conformance.contract.openapi import SchemaError, follow, json_schema, merge
 from conformance.contract.yaml_file import ContractError, parse_yaml
 from conformance.model import Contract, Requirement
 from conformance.model.json_text import MISSING

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from conformance.contract.bounds import top
-from conformance.contract.validity import SchemaError, follow
+from conformance.contract.openapi import SchemaError, follow
 
 Mistake: TypeAlias = tuple[str, str]
 """A JSON pointer into contract.yaml, and what is wrong there, with the way to mend it."""

@@ -16,10 +16,11 @@ import jsonschema
 from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
 from conformance.contract.lint import mistakes
+from conformance.contract.openapi import SchemaError, follow, json_schema, locate, merge, sound
 from conformance.contract.parameters import described
 from conformance.contract.quotes import WrittenDocument
 from conformance.contract.semantics import semantics
-from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
+from conformance.contract.validity import allows_null
 from conformance.contract.yaml_file import ContractError as ContractError
 from conformance.contract.yaml_file import parse_yaml as parse_yaml
 from conformance.contract.yaml_file import read_yaml as read_yaml

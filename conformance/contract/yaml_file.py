@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,11 +73,30 @@ def parse_yaml(text: str, path: Path) -> Any:
         raise ContractError(path, place, f"is not YAML: {told}") from None
 
 
-def compose_yaml(text: str) -> yaml.Node:
-    """The nodes of a text that `parse_yaml` has read as an object or a list, each with its position."""
-    node = yaml.compose(text, Loader=_Loader)
-    assert node is not None  # noqa: S101 - only an empty text has none
-    return node
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value of a YAML text with its place there; a member of an object begins with its name."""
+
+    start: int
+    end: int
+    text: str = ""  # of a scalar
+    members: Mapping[str, Written] = field(default_factory=dict)
+    items: tuple[Written, ...] = ()
+
+
+def written(text: str) -> Written:
+    """The positions of all values of a text that `parse_yaml` has read as an object."""
+    return _written(yaml.compose(text, Loader=_Loader))
+
+
+def _written(node: Any, start: int | None = None) -> Written:
+    first, last = node.start_mark.index if start is None else start, node.end_mark.index
+    if isinstance(node, yaml.MappingNode):
+        members = {str(key.value): _written(value, key.start_mark.index) for key, value in node.value}
+        return Written(first, last, members=members)
+    if isinstance(node, yaml.SequenceNode):
+        return Written(first, last, items=tuple(map(_written, node.value)))
+    return Written(first, last, node.value)
 
 
 def _too_deep(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from conformance.model.json_text import is_number
 from conformance.model.request_view import RequestView
 
 ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
@@ -65,7 +66,7 @@ def reported(usage: Mapping[str, Any] | None) -> Cost | None:
     if usage is None:
         return None
     counts = [usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
-    if not all(isinstance(one, (int, float)) and not isinstance(one, bool) and 0 <= one < 2**53 for one in counts):
+    if not all(is_number(count) and 0 <= count < 2**53 for count in counts):
         return None
     return Cost(int(counts[0]), int(counts[1]))
 

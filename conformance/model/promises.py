@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from conformance.model.cases import Validity
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, dumps
 from conformance.model.parameter_traits import ParameterTraits, Role
 
 
@@ -296,6 +296,11 @@ class Contract:
     def defaults(self) -> Mapping[str, Any]:
         """What each parameter counts as where it is absent or null."""
         return {name: None if one.default is MISSING else one.default for name, one in self.parameters.items()}
+
+    @cached_property
+    def request_json(self) -> str:
+        """The request schema as JSON text."""
+        return dumps(self.request)
 
     @cached_property
     def _by_check(self) -> dict[str, Requirement]:
