@@ -11,8 +11,7 @@ from conformance.contract.validity import validity
 from conformance.model import Contract, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import loads
-from conformance.model.redaction import Redaction
-from conformance.send.target import is_secret
+from conformance.model.redaction import Redaction, is_secret
 
 Fields = tuple[tuple[str, str], ...]
 
