@@ -122,7 +122,7 @@ def _schemas(request: str, limited: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _measured(parameter: str, body: Mapping[str, Any]) -> Iterator[float]:
-    """The numbers that a limit speaks of: the member itself, the values of a map, or the length of a list."""
+    """The numbers that a limit restricts: the member itself, the values of a map, or the length of a list."""
     if parameter.endswith("[]"):
         value = body.get(parameter[:-2])
         if isinstance(value, list):

@@ -53,8 +53,10 @@ class Cost:
 def worst_case(asked: RequestView) -> Cost:
     """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing."""
     prompt = sum(
-        len(one) if isinstance(one, tuple) else len(one.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
-        for one in asked.prompts
+        len(prompt)
+        if isinstance(prompt, tuple)
+        else len(prompt.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
+        for prompt in asked.prompts
     )
     candidates = asked.best_of * max(len(asked.prompts), 1)
     limit = max(asked.max_tokens or 0, 0)
@@ -62,7 +64,7 @@ def worst_case(asked: RequestView) -> Cost:
 
 
 def reported(usage: Mapping[str, Any] | None) -> Cost | None:
-    """What the target says it charged; None where it does not say so in whole numbers."""
+    """The token counts that the target reports; None where they are not whole numbers."""
     if usage is None:
         return None
     counts = [usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]

@@ -44,7 +44,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one document (the body, or one chunk) says of one choice."""
+    """The part of one choice that one document (the body, or one chunk) carries."""
 
     chunk: int
     at: str
@@ -94,8 +94,8 @@ class Choice:
     @cached_property
     def reasoned(self) -> bool:
         """Whether it brings reasoning beside its text: tokens that count, and need not be shown."""
-        told = (part.value.get(name) for part in self.parts for name in ("reasoning", "reasoning_content"))
-        return any(isinstance(one, str) and one for one in told)
+        reasoning = (part.value.get(name) for part in self.parts for name in ("reasoning", "reasoning_content"))
+        return any(isinstance(text, str) and text for text in reasoning)
 
     @cached_property
     def logprobs(self) -> Mapping[str, list[Any]] | None:
@@ -143,7 +143,7 @@ class Document:
 
     @property
     def failed(self) -> bool:
-        """Whether it tells of an error."""
+        """Whether it reports an error."""
         return isinstance(self.value, Mapping) and bool(self.value.get("error"))
 
 
@@ -205,7 +205,7 @@ class Exchange:
 
     @cached_property
     def refused(self) -> bool:
-        """Whether the target turned the request down for what it says, not for load, key or route."""
+        """Whether the target refused the request for its content, not for load, key or route."""
         return self.status is not None and 400 <= self.status < 500 and self.status not in {401, 403, 404, 408, 429}
 
     @cached_property
@@ -249,7 +249,7 @@ class Exchange:
 
     @cached_property
     def streamed(self) -> bool:
-        """Whether the body is to be read as an event stream: it says so, or it is none of JSON and begins like one."""
+        """Whether the body is read as an event stream: it is declared as one, or it is not JSON and begins like one."""
         if self.media_type == EVENT_STREAM:
             return True
         begins = self.content.lstrip().removeprefix(sse.BOM)[:7]

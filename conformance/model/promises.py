@@ -200,9 +200,9 @@ class Parameter:
 
 def json_types(schema: Mapping[str, Any]) -> set[str]:
     """The JSON types that a schema names, those of its branches included; empty where it names none."""
-    told = schema.get("type", ())
+    types = schema.get("type", ())
     inside = (branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word, ()))
-    return {told} if isinstance(told, str) else set(told).union(*map(json_types, inside))
+    return {types} if isinstance(types, str) else set(types).union(*map(json_types, inside))
 
 
 class UsagePlacement(StrEnum):

@@ -103,5 +103,5 @@ class RequestView:
 
     @property
     def choices(self) -> int:
-        """How many choices the reply owes: n for each prompt."""
+        """The number of choices that the reply must have: n for each prompt."""
         return self.n * max(len(self.prompts), 1)

@@ -20,7 +20,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 )
 
 
-def speaks_to(contract: Contract, method: str, url: str) -> bool:
+def is_for(contract: Contract, method: str, url: str) -> bool:
     """Whether a request is one for the contract's operation, wherever it is served."""
     path = urlsplit(url).path.rstrip("/")
     operation = contract.path.rstrip("/")

@@ -14,7 +14,7 @@ import h11
 
 from conformance.model import Contract, Ending
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, exchange, speaks_to
+from conformance.recording.foreign import Fields, exchange, is_for
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _CHUNK: Final = re.compile(rb"[0-9A-Fa-f]+[ \t]*(?:;[^\n]*)?\r?\n")
@@ -47,7 +47,7 @@ def _whole(path: Path, number: int, contract: Contract) -> Exchange:
     request = _message(data, "a request")
     method, _, target = request.first.partition(" ")
     url = target.rpartition(" ")[0] or target
-    if not speaks_to(contract, method, url):
+    if not is_for(contract, method, url):
         raise ValueError(f"{method} {url[:80]} is another operation than {contract.method} {contract.path}")
     body, rest = _split(request)
     return exchange(contract, "http", number, method, request.fields, body, _response(rest))
