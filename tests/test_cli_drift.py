@@ -64,8 +64,8 @@ def test_each_change_is_a_line_and_the_exit_code_is_1(drift, newer):
 
     code, out, err = drift("openai", newer("openai", edit))
     assert code == 1
-    assert out.splitlines()[0].startswith("removed: request suffix (touches request.suffix.accepts")
-    assert "tightened: request temperature, maximum: 2 before, 1 now (touches " in out
+    assert out.splitlines()[0].startswith("removed: request suffix (affects request.suffix.accepts")
+    assert "tightened: request temperature, maximum: 2 before, 1 now (affects " in out
     assert len(out.splitlines()) == 2
     assert err.startswith("2 changes between")
 

@@ -193,7 +193,7 @@ ROW = {
         ),
         ({"requirements": [{**ROW, "level": "must"}]}, "/requirements/0/level", "'must' is not one of"),
         ({"requirements": [{**ROW, "layer": "ecosystem"}]}, "/requirements/0/level", "'MUST' is not one of"),
-        ({"requirements": [ROW, ROW]}, "/requirements/1/id", "stands twice"),
+        ({"requirements": [ROW, ROW]}, "/requirements/1/id", "occurs twice"),
         (
             {
                 "requirements": [
@@ -224,12 +224,12 @@ def test_a_key_that_stands_twice_is_told_with_its_line(folder, tmp_path):
     specs = folder()
     with (tmp_path / "madeup/contract.yaml").open("a") as file:
         file.write("title: again\n")
-    with pytest.raises(ContractError, match=r"contract.yaml: line \d+, column 1: .*'title' stands twice"):
+    with pytest.raises(ContractError, match=r"contract.yaml: line \d+, column 1: .*'title' occurs twice"):
         load("madeup", [specs])
 
 
 def test_an_unknown_provider_is_told_which_there_are():
-    with pytest.raises(ContractError, match="known are fireworks, interactive"):
+    with pytest.raises(ContractError, match="expected one of fireworks, interactive"):
         load("nobody")
 
 

@@ -36,7 +36,7 @@ def test_a_lower_maximum_is_tightened_and_names_its_requirement(newer):
     assert told(newer) == [
         (
             "tightened: request temperature, maximum: 2 before, 1 now"
-            " (touches request.temperature.accepts, request.temperature.maximum)"
+            " (affects request.temperature.accepts, request.temperature.maximum)"
         )
     ]
 
@@ -51,7 +51,7 @@ def test_a_new_parameter_is_added_and_a_lost_one_removed(newer):
     del properties(newer)["suffix"]
     found = told(newer)
     assert "added: request top_k" in found
-    assert any(one.startswith("removed: request suffix (touches request.suffix.accepts") for one in found)
+    assert any(one.startswith("removed: request suffix (affects request.suffix.accepts") for one in found)
 
 
 def test_a_finish_reason_more_is_loosened(newer):

@@ -182,7 +182,7 @@ def test_a_date_before_the_first_set_is_told(specs, conformance):
     (specs / "madeup" / "frozen" / f"{DAY}.yaml").unlink()
     code, _, err = conformance("run", "madeup", "--specs", str(specs), "--requirements", DAY)
     assert code == 2
-    assert "none is there; `conformance freeze madeup` makes one" in err
+    assert "there is none; `conformance freeze madeup` makes one" in err
 
 
 SET = f"provider: madeup\ndate: '{DAY}'\n"
@@ -216,7 +216,7 @@ def test_a_set_is_frozen_once_and_never_changed(specs, conformance):
     edited(specs, "check: usage_adds_up\n    level: MUST", "check: usage_adds_up\n    level: SHOULD")
     code, _, err = conformance("freeze", "madeup", "--specs", str(specs), "--date", DAY)
     assert code == 2
-    assert "is there already and says something else; freeze under another date" in err
+    assert "exists already with other contents; freeze under another date" in err
     assert conformance("freeze", "madeup", "--specs", str(specs), "--date", "2027-01-01")[0] == 0
     assert frozen.dates("madeup", [specs]) == (DAY, "2027-01-01")
 

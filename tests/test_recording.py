@@ -211,7 +211,7 @@ def test_two_runs_never_write_to_one_recording(tmp_path):
         first.planned(Phase("w", (case(),)))
         there = path.read_bytes()
         for again in (lambda: Recorder(path, {}), lambda: Recorder.resume(path, recording.read(path))):
-            with pytest.raises(RecordingError, match="another run writes to it"):
+            with pytest.raises(RecordingError, match="another run is writing to it"):
                 again()
         assert path.read_bytes() == there
     with Recorder(path, {}):

@@ -8,17 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.contract import load
-from conformance.contract.validity import (
-    SchemaError,
-    allows_null,
-    any_of,
-    branches,
-    json_schema,
-    merge,
-    validator,
-    validity,
-    without,
-)
+from conformance.contract.openapi import SchemaError, branches, json_schema, merge
+from conformance.contract.validity import allows_null, any_of, validator, validity, without
 from conformance.model import Validity
 from conformance.model.json_text import dumps
 

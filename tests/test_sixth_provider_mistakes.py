@@ -14,8 +14,8 @@ LIMIT = "{parameter: temperature, low: 0, high: 1.5, high_edge: open,"
 MISTAKES = {
     # the file as a whole
     "no YAML": (OPENAPI, "openapi: 3.1.0", "openapi: [3.1.0", "openapi.yaml: line 2, column"),
-    "not an object": (OPENAPI, None, "- openapi\n", "is no object; an OpenAPI document begins with `openapi: 3.x`"),
-    "empty document": (OPENAPI, None, "", "is no object"),
+    "not an object": (OPENAPI, None, "- openapi\n", "is not an object; expected an OpenAPI document"),
+    "empty document": (OPENAPI, None, "", "is not an object"),
     "empty contract": (CONTRACT, None, "", "is not of type 'object'; see contract.schema.json"),
     "a tab": (CONTRACT, "document:\n", "document:\n\tform: x\n", "contract.yaml: line"),
     "not UTF-8": (CONTRACT, None, b"provider: \xff", "is not UTF-8; save it as UTF-8"),
@@ -23,9 +23,9 @@ MISTAKES = {
         CONTRACT,
         "title: Made-up",
         "title: Made-up\ntitle: Other",
-        "the key 'title' stands twice",
+        "the key 'title' occurs twice",
     ),
-    "a key that is a list": (CONTRACT, "title: Made-up", "title: Made-up\n? [a]\n: b", "is no name"),
+    "a key that is a list": (CONTRACT, "title: Made-up", "title: Made-up\n? [a]\n: b", "expected a name"),
     "another folder's name": (CONTRACT, "provider: madeup", "provider: other", "expected the folder's name 'madeup'"),
     # the document
     "no paths": (OPENAPI, "paths:", "x-paths:", "/paths: found none; expected the one operation with a request body"),
@@ -105,7 +105,7 @@ MISTAKES = {
         CONTRACT,
         "- id: usage.total",
         "- id: usage.last-chunk",
-        "/requirements/1/id: 'usage.last-chunk' stands twice",
+        "/requirements/1/id: 'usage.last-chunk' occurs twice",
     ),
     "an id without an area": (
         CONTRACT,
@@ -129,7 +129,7 @@ MISTAKES = {
         CONTRACT,
         USAGE,
         USAGE.replace("usage", "use"),
-        "Reply/properties/use leads nowhere in openapi.yaml: there is no 'use' here",
+        "Reply/properties/use does not exist in openapi.yaml: there is no 'use' here",
     ),
     "a date that is none": (CONTRACT, "revision: '2026-11-20'", "revision: today", "/revision: 'today' does not match"),
     # the bounds

@@ -14,7 +14,8 @@ from openapi_spec_validator import validate
 
 from conformance.contract.derived_rows import fields
 from conformance.contract.loader import folders, load, providers, read_yaml
-from conformance.contract.validity import combines, follow, validity
+from conformance.contract.openapi import follow
+from conformance.contract.validity import combines, validity
 from conformance.judge.catalogue import load as catalogue
 from conformance.model import Contract, Layer, Level, Validity
 

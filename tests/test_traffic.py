@@ -30,10 +30,10 @@ LOST_ON_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}  #
 # By requirement, model and words of the finding.
 CHAT = "chat models that were let onto this route answer in another shape"
 EXPLAINED = [
-    ("response.object.enum", "gpt-4o*", "is 'completion'", CHAT),
-    ("chunk.object.enum", "gpt-4o*", "is 'completion'", CHAT),
-    ("response.choices[[]].logprobs.required", "gpt-4o*", "'logprobs' is missing", CHAT),
-    ("chunk.choices[[]].logprobs.required", "gpt-4o*", "'logprobs' is missing", CHAT),
+    ("response.object.enum", "gpt-4o*", 'is "completion"', CHAT),
+    ("chunk.object.enum", "gpt-4o*", 'is "completion"', CHAT),
+    ("response.choices[[]].logprobs.required", "gpt-4o*", "'logprobs' is absent", CHAT),
+    ("chunk.choices[[]].logprobs.required", "gpt-4o*", "'logprobs' is absent", CHAT),
     ("errors.envelope", "*", "error.message is ''", "a malformed key was once refused without a word"),
 ]
 

@@ -540,7 +540,9 @@ def test_being_refused_for_load_now_and_then_stops_nothing():
 # Order and pace
 
 
-@pytest.mark.parametrize(("wave", "together"), [({}, 3), ({"serial": True}, 1), ({"burst": 12}, 12), ({"burst": 5}, 5)])
+@pytest.mark.parametrize(
+    ("phase", "together"), [({}, 3), ({"serial": True}, 1), ({"burst": 12}, 12), ({"burst": 5}, 5)]
+)
 def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan(phase, together):
     running, most = 0, 0
 

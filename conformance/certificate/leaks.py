@@ -11,8 +11,8 @@ from pathlib import Path
 
 from conformance.certificate.reasons import Rejection
 from conformance.model.exchange import Exchange
+from conformance.model.redaction import is_secret
 from conformance.send import Redaction
-from conformance.send.target import is_secret
 
 
 def leaks(files: Mapping[str, Path], exchanges: Iterable[Exchange], secrets: Iterable[str]) -> Iterator[Rejection]:

@@ -104,7 +104,7 @@ def _entries(table: Given, defaults: Given, usual: Given, number: int, path: Pat
 
 def _options(table: Given, path: Path) -> dict[str, Any]:
     """A table of the file as options by key; paths are relative to the file, and secrets are refused."""
-    from conformance.send.target import is_secret
+    from conformance.model.redaction import is_secret
 
     keys = {option.key for option in OPTIONS}
     options = {name: value for name, value in table.items() if name in keys and name not in {"name", *_PAIRS}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from conformance.contract.validity import BOUNDS, COUNTS, branches
+from conformance.contract.openapi import BOUNDS, COUNTS, branches
 from conformance.model import Edge, Level, Limit, Parameter, Source
 
 INT64: Final = (-(2**63), 2**63 - 1)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.contract.bounds import plainly, top
+from conformance.contract.openapi import branches
 from conformance.contract.parameters import common_traits
-from conformance.contract.validity import allows_null, branches
+from conformance.contract.validity import allows_null
 from conformance.model import (
     Combination,
     Edge,
@@ -44,9 +45,9 @@ def fields(schema: Mapping[str, Any], path: str = "", sure: bool = True, at: str
     required = body.get("required", ())
     for name, child in body.get("properties", {}).items():
         here, place = f"{path}.{name}" if path else name, f"{at}/properties/{name}"
-        owed = name in required
-        certain = sure and owed
-        yield Field(here, child, owed, certain, place)
+        is_required = name in required
+        certain = sure and is_required
+        yield Field(here, child, is_required, certain, place)
         yield from fields(child, here, certain and not allows_null(child), place)
     if isinstance(items := body.get("items"), Mapping):
         yield Field(f"{path}[]", items, False, False, f"{at}/items")
@@ -139,8 +140,8 @@ def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:
     name, where = parameter.name, parameter.source
 
     def row(word: str, check: str, level: Level, promise: str, **params: Any) -> Requirement:
-        told = {"parameter": name, "keyword": word, **params}
-        return Requirement(f"request.{name}.{word}", check, level, Layer.CONTRACT, promise, where, params=told)
+        bound = {"parameter": name, "keyword": word, **params}
+        return Requirement(f"request.{name}.{word}", check, level, Layer.CONTRACT, promise, where, params=bound)
 
     yield row("accepts", "valid_is_accepted", Level.MUST, f"Documented values of `{name}` are accepted.")
     if parameter.nullable:

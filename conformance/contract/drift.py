@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.contract.derived_rows import Field, fields, keywords
-from conformance.contract.validity import SchemaError, follow, json_schema, merge
+from conformance.contract.openapi import SchemaError, follow, json_schema, merge
 from conformance.contract.yaml_file import ContractError, parse_yaml
 from conformance.model import Contract, Requirement
 from conformance.model.json_text import MISSING
@@ -31,18 +31,18 @@ class Change:
     requirements: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        told = f"{self.kind}: {self.part} {self.path}".rstrip()
+        text = f"{self.kind}: {self.part} {self.path}".rstrip()
         if self.keyword:
-            told += f", {self.keyword}: {_words(self.before)} before, {_words(self.after)} now"
-        return told + (f" (touches {', '.join(self.requirements)})" if self.requirements else "")
+            text += f", {self.keyword}: {_words(self.before)} before, {_words(self.after)} now"
+        return text + (f" (affects {', '.join(self.requirements)})" if self.requirements else "")
 
 
 def as_json(change: Change) -> dict[str, Any]:
     """The change for machines; `before` or `after` is left out where there is none."""
-    told = {"kind": change.kind, "part": change.part, "path": change.path, "keyword": change.keyword}
+    common = {"kind": change.kind, "part": change.part, "path": change.path, "keyword": change.keyword}
     values = {"before": change.before, "after": change.after} if change.keyword else {}
     known = {name: value for name, value in values.items() if value is not MISSING}
-    return {**told, **known, "requirements": list(change.requirements)}
+    return {**common, **known, "requirements": list(change.requirements)}
 
 
 def _words(value: Any) -> str:
@@ -109,10 +109,10 @@ def _schema(document: Mapping[str, Any], operation: Mapping[str, Any], part: str
 def _flat(schema: Mapping[str, Any]) -> dict[str, tuple[Field, dict[str, Any]]]:
     found = {}
     for field in fields(schema):
-        told = dict(keywords(field.schema))
-        told["required"] = field.required
-        told["default"] = field.schema.get("default", MISSING)
-        found[field.path] = field, told
+        values = dict(keywords(field.schema))
+        values["required"] = field.required
+        values["default"] = field.schema.get("default", MISSING)
+        found[field.path] = field, values
     found[""] = Field("", schema, True, True, ""), {"additionalProperties": schema.get("additionalProperties", MISSING)}
     return found
 

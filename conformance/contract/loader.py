@@ -1,4 +1,4 @@
-"""specs/<provider>/ → Contract. Every error of the data is raised here: its file, its place, the way to mend it."""
+"""specs/<provider>/ → Contract. An error in the data names the file, the place in it, and the correction."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import jsonschema
 from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
 from conformance.contract.lint import mistakes
+from conformance.contract.openapi import SchemaError, follow, json_schema, locate, merge, sound
 from conformance.contract.parameters import described
 from conformance.contract.quotes import WrittenDocument
 from conformance.contract.semantics import semantics
-from conformance.contract.validity import SchemaError, allows_null, follow, json_schema, locate, merge, sound
+from conformance.contract.validity import allows_null
 from conformance.contract.yaml_file import ContractError as ContractError
 from conformance.contract.yaml_file import parse_yaml as parse_yaml
 from conformance.contract.yaml_file import read_yaml as read_yaml
@@ -53,7 +54,7 @@ def folders(specs: Sequence[Path] = ()) -> tuple[Path, ...]:
 
 
 def providers(specs: Sequence[Path] = ()) -> tuple[str, ...]:
-    """The names of all providers, in alphabetical order; a folder that lacks one of its files is told in `load`."""
+    """The names of all providers, in alphabetical order; `load` reports a folder that lacks one of its files."""
     return tuple(
         sorted({found.parent.name for folder in folders(specs) for name in FILES for found in folder.glob(f"*/{name}")})
     )
@@ -65,11 +66,15 @@ def home(provider: str, specs: Sequence[Path] = ()) -> Path:
         if any((folder / provider / name).is_file() for name in FILES):
             return folder / provider
     known = ", ".join(providers(specs)) or "none"
-    raise ContractError("specs", f"/{provider}", f"no such provider; known are {known}; add one with --specs DIR")
+    raise ContractError(
+        "specs",
+        f"/{provider}",
+        f"there is no such provider; expected one of {known}; add a folder of your own with --specs DIR",
+    )
 
 
 def load(provider: str, specs: Sequence[Path] = (), checks: Collection[str] = ()) -> Contract:
-    """The contract of a provider; a ContractError says what to correct where its folder is not in order.
+    """The contract of a provider; a ContractError says what to correct in its folder.
 
     `checks` are the names that a requirement may bind; where none are given, any name is accepted.
     """
@@ -83,7 +88,7 @@ def _common(specs: Sequence[Path]) -> Path:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """What tells that a file is not what it was."""
+    """The time of change and the size of a file: another value means that it has to be read again."""
     try:
         found = file.stat()
     except OSError:
@@ -117,7 +122,7 @@ def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
 def _contract(provider: str, at: Path, file: Path, common_file: Path, checks: frozenset[str]) -> Contract:
     openapi = read_yaml(at)
     if not isinstance(openapi, dict):
-        raise ContractError(at, "", "is no object; an OpenAPI document begins with `openapi: 3.x`")
+        raise ContractError(at, "", "is not an object; expected an OpenAPI document, which begins with `openapi: 3.x`")
     if not str(openapi.get("openapi", "")).startswith("3."):
         raise ContractError(at, "/openapi", f"is {openapi.get('openapi')!r}; expected OpenAPI 3.0 or 3.1")
     data = _conforming(file, _schema())
@@ -142,9 +147,11 @@ def _operation(openapi: Mapping[str, Any], data: Mapping[str, Any], at: Path) ->
         and (f"{method} {path}" == wanted if wanted else "requestBody" in operation)
     ]
     if len(found) != 1:
-        told = f"`operation: {wanted}` of contract.yaml" if wanted else "the one operation with a request body"
+        expected = f"`operation: {wanted}` of contract.yaml" if wanted else "the one operation with a request body"
         names = ", ".join(f"{method} {path}" for method, path, _ in found) or "none"
-        raise ContractError(at, "/paths", f"found {names}; expected {told}; name it as `operation` in contract.yaml")
+        raise ContractError(
+            at, "/paths", f"found {names}; expected {expected}; name it as `operation` in contract.yaml"
+        )
     return found[0]
 
 
@@ -189,8 +196,8 @@ def _assemble(
     root = _pointer("paths", path, method)
     printed_request, request_at = _media(openapi, operation["requestBody"], at, f"{root}/requestBody")
     request = _overlaid(json_schema(openapi, printed_request, request_at), data, "request")
-    told = operation.get("responses")
-    listed = told.items() if isinstance(told, Mapping) else ()
+    documented = operation.get("responses")
+    listed = documented.items() if isinstance(documented, Mapping) else ()
     responses = {str(status).replace("x", "X"): value for status, value in listed}
     if "200" not in responses:
         raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
@@ -317,10 +324,10 @@ def _combination(row: Mapping[str, Any]) -> Combination:
 def _combination_rows(contract: Contract, data: Mapping[str, Any]) -> Iterator[Requirement]:
     for combination, row in zip(contract.combinations, data.get("combinations", ()), strict=True):
         left_open = combination.validity is Validity.UNSPECIFIED
-        told = (
+        default = (
             "Whether these go together is left open." if left_open else "Members that do not go together are refused."
         )
-        promise = row.get("promise", told)
+        promise = row.get("promise", default)
         level, layer = Level(row.get("level", "SHOULD")), Layer(row.get("layer", "contract"))
         yield derive.combination_row(combination, level, layer, promise, _source(row))
 
@@ -332,14 +339,14 @@ def _requirements(
     common: Mapping[str, Any],
     file: Path,
 ) -> tuple[Requirement, ...]:
-    """Own rows, common rows that hold here, and derived rows as adjusted; an id stands once, the own row winning."""
-    rows = {told["id"]: _row(told) for told in data.get("requirements", ())}
+    """Own rows, common rows that hold here, and derived rows as adjusted; an own row replaces others of its id."""
+    rows = {row["id"]: _row(row) for row in data.get("requirements", ())}
     shared: list[Requirement] = []
     dropped = data.get("without", {})
-    for told in common.get("requirements", ()):
-        held = set(told.get("needs", ())) <= contract.parameters.keys()
-        if held and not any(fnmatchcase(told["id"], glob) for glob in dropped):
-            shared.append(_row(told))
+    for common_row in common.get("requirements", ()):
+        applies = set(common_row.get("needs", ())) <= contract.parameters.keys()
+        if applies and not any(fnmatchcase(common_row["id"], glob) for glob in dropped):
+            shared.append(_row(common_row))
     changes = data.get("derived", ())
     _all_used([*shared, *derived], changes, file)
     for row in (*shared, *derived):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import yaml
-
-from conformance.contract.yaml_file import compose_yaml
+from conformance.contract.yaml_file import Written, written
 
 LONGEST: Final = 200  # characters: the words that bind, not a copy of the document
 _TYPES: Final = ("type", "anyOf", "oneOf", "allOf", "enum", "properties")
@@ -34,62 +32,53 @@ class WrittenDocument:
     """The text of openapi.yaml with the positions of its values."""
 
     text: str
-    root: yaml.Node
+    root: Written
 
     @classmethod
     def of(cls, text: str) -> WrittenDocument:
         """The document of a text that has been read as YAML without an error."""
-        return cls(text, compose_yaml(text))
+        return cls(text, written(text))
 
     def quote(self, pointer: str, keyword: str) -> str:
         """What is written at a pointer for the keyword of a derived requirement; empty where nothing is.
 
         White space is folded, and a long list is cut after a whole word.
         """
-        tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.removeprefix("#").split("/")[1:]]
+        tokens = _tokens(pointer)
         if keyword == "required" and tokens[-2:-1] == ["properties"]:
             tokens = tokens[:-2]  # the object names its required members
-        node = self._at(tokens)
-        pair = None if node is None else self._pair(node, _WRITTEN_AS.get(keyword, _TYPES))
-        if pair is None:
-            return ""
-        return shortened(self.text[pair[0].start_mark.index : pair[1].end_mark.index])
+        schema = self._at(tokens)
+        member = None if schema is None else self._member(schema, _WRITTEN_AS.get(keyword, _TYPES))
+        return "" if member is None else shortened(self.text[member.start : member.end])
 
-    def _at(self, tokens: list[str]) -> yaml.Node | None:
-        node: yaml.Node | None = self.root
+    def _at(self, tokens: list[str]) -> Written | None:
+        value: Written | None = self.root
         for token in tokens:
-            node = _child(node, token)
-        return node
+            if value is None:
+                return None
+            index = int(token) if token.isdigit() else len(value.items)
+            value = value.members.get(token) or (value.items[index] if index < len(value.items) else None)
+        return value
 
-    def _pair(self, node: yaml.Node, keywords: tuple[str, ...]) -> tuple[yaml.Node, yaml.Node] | None:
+    def _member(self, schema: Written, keywords: tuple[str, ...]) -> Written | None:
         """The first of the keywords in a schema, else in the schemas inside it and in the one that it refers to."""
-        members = dict(_members(node))
+        members = schema.members
         for keyword in keywords:
             if keyword in members:
                 return members[keyword]
-        unions = (members[word][1] for word in ("anyOf", "oneOf", "allOf") if word in members)
-        deeper = [branch for union in unions for branch in union.value]
-        deeper += [members[keyword][1] for keyword in ("additionalProperties", "items") if keyword in members]
-        if "$ref" in members:
-            referred = self._at(str(members["$ref"][1].value).removeprefix("#").split("/")[1:])
-            deeper += [] if referred is None else [referred]
-        return next((pair for child in deeper if (pair := self._pair(child, keywords)) is not None), None)
+        deeper = [branch for word in ("anyOf", "oneOf", "allOf") if word in members for branch in members[word].items]
+        deeper += [members[word] for word in ("additionalProperties", "items") if word in members]
+        if "$ref" in members and (referred := self._at(_tokens(members["$ref"].text))) is not None:
+            deeper.append(referred)
+        found = (self._member(inner, keywords) for inner in deeper)
+        return next((member for member in found if member is not None), None)
+
+
+def _tokens(pointer: str) -> list[str]:
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.removeprefix("#").split("/")[1:]]
 
 
 def shortened(text: str) -> str:
     """A text with its white space folded, cut after a whole word where it is longer than a quote may be."""
     folded = " ".join(text.split())
     return folded if len(folded) <= LONGEST else folded[: folded.rindex(" ", 0, LONGEST + 1)]
-
-
-def _members(node: yaml.Node) -> Iterator[tuple[str, tuple[yaml.Node, yaml.Node]]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield str(key.value), (key, value)
-
-
-def _child(node: yaml.Node | None, token: str) -> Any:
-    if isinstance(node, yaml.SequenceNode):
-        return node.value[int(token)] if token.isdigit() and int(token) < len(node.value) else None
-    pair = None if node is None else dict(_members(node)).get(token)
-    return None if pair is None else pair[1]

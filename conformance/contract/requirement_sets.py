@@ -41,7 +41,7 @@ def write(found: RequirementSet, specs: Sequence[Path] = ()) -> Path:
     """Write a set into its provider's folder. One that is there already is never changed."""
     file = home(found.provider, specs) / "frozen" / f"{found.date}.yaml"
     if file.exists() and read(file, found.provider) != found:
-        raise ContractError(file, "", "is there already and says something else; freeze under another date")
+        raise ContractError(file, "", "exists already with other contents; freeze under another date")
     file.parent.mkdir(exist_ok=True)
     file.write_text(str(found), "utf-8")
     return file
@@ -55,11 +55,11 @@ def dates(provider: str, specs: Sequence[Path] = ()) -> tuple[str, ...]:
 def in_force(provider: str, day: str, specs: Sequence[Path] = ()) -> RequirementSet:
     """The set that was in force on a day: the newest that is not younger."""
     known = dates(provider, specs)
-    older = [one for one in known if one <= _day(day)]
+    older = [date for date in known if date <= _day(day)]
     folder = home(provider, specs) / "frozen"
     if not older:
-        told = f"the first is of {known[0]}" if known else f"none is there; `conformance freeze {provider}` makes one"
-        raise ContractError(folder, "", f"has no set that was in force on {day}; {told}")
+        hint = f"the first is of {known[0]}" if known else f"there is none; `conformance freeze {provider}` makes one"
+        raise ContractError(folder, "", f"has no set that was in force on {day}; {hint}")
     return read(folder / f"{older[-1]}.yaml", provider)
 
 
@@ -100,8 +100,8 @@ def differences(before: RequirementSet, after: RequirementSet) -> Iterator[str]:
             yield f"{kind}: {name}, {was} → {now}"
 
 
-def _day(told: str) -> str:
+def _day(day: str) -> str:
     try:
-        return date.fromisoformat(told).isoformat()
+        return date.fromisoformat(day).isoformat()
     except ValueError:
-        raise ContractError("--requirements", "", f"is {told!r}; expected a date such as 2026-11-20") from None
+        raise ContractError("--requirements", "", f"is {day!r}; expected a date such as 2026-11-20") from None

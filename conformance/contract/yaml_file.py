@@ -1,8 +1,10 @@
-"""YAML as contracts are written in: dates stay text, no key stands twice, and an error names file, line and column."""
+"""YAML for contracts: dates stay text, a key occurs once, and an error names file, line and column."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,10 +38,12 @@ def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise yaml.constructor.ConstructorError(None, None, "a key is no name but a list or map", key.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, "a key is a list or map; expected a name", key.start_mark
+            )
         name = loader.construct_object(key, deep=True)
         if name in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} occurs twice", key.start_mark)
         seen.add(name)
     loader.flatten_mapping(node)
     return dict(loader.construct_pairs(node, deep=True))
@@ -61,25 +65,44 @@ def read_yaml(path: Path) -> Any:
 def parse_yaml(text: str, path: Path) -> Any:
     """The one value of a YAML (or JSON) text that came from `path`."""
     if _too_deep(text):
-        raise ContractError(path, "", f"is nested deeper than {DEEPEST} levels; no document needs that")
+        raise ContractError(path, "", f"is nested deeper than {DEEPEST} levels; expected fewer")
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        told = getattr(error, "problem", None) or (error if str(error) else "nested beyond reason")
-        raise ContractError(path, place, f"is not YAML: {told}") from None
+        problem = getattr(error, "problem", None) or (error if str(error) else "nested too deeply")
+        raise ContractError(path, place, f"is not YAML: {problem}") from None
 
 
-def compose_yaml(text: str) -> yaml.Node:
-    """The nodes of a text that `parse_yaml` has read as an object or a list, each with its position."""
-    node = yaml.compose(text, Loader=_Loader)
-    assert node is not None  # noqa: S101 - only an empty text has none
-    return node
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value of a YAML text with its place there; a member of an object begins with its name."""
+
+    start: int
+    end: int
+    text: str = ""  # of a scalar
+    members: Mapping[str, Written] = field(default_factory=dict)
+    items: tuple[Written, ...] = ()
+
+
+def written(text: str) -> Written:
+    """The positions of all values of a text that `parse_yaml` has read as an object."""
+    return _written(yaml.compose(text, Loader=_Loader))
+
+
+def _written(node: Any, start: int | None = None) -> Written:
+    first, last = node.start_mark.index if start is None else start, node.end_mark.index
+    if isinstance(node, yaml.MappingNode):
+        members = {str(key.value): _written(value, key.start_mark.index) for key, value in node.value}
+        return Written(first, last, members=members)
+    if isinstance(node, yaml.SequenceNode):
+        return Written(first, last, items=tuple(map(_written, node.value)))
+    return Written(first, last, node.value)
 
 
 def _too_deep(text: str) -> bool:
-    """Whether the text nests so deep that libyaml, which calls itself for each level, would take the process along."""
+    """Whether the text nests so deep that libyaml, which calls itself for each level, would crash the process."""
     depth = 0
     for bracket in _BRACKETS.finditer(text):
         depth = max(0, depth + (1 if bracket.group() in "[{" else -1))

@@ -16,7 +16,7 @@ from conformance.judge.catalogue import CheckContext, show
 from conformance.judge.near_ties import near_tie
 from conformance.model import ENOUGH_REPLIES, Ending, Finding, Inconclusive, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, as_integer
 
 Value = TypeVar("Value")
 View = Callable[[Exchange], Mapping[int, Any]]
@@ -192,10 +192,7 @@ def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
 
 def counted(x: Exchange, name: str) -> int | None:
     """A count in the reply's usage; None where it is absent or no whole number."""
-    value = (x.usage or {}).get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-        return None
-    return int(value)
+    return as_integer((x.usage or {}).get(name))
 
 
 def commonest(values: Sequence[Value]) -> tuple[Value, int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from conformance.model.json_text import is_number
 from conformance.model.request_view import RequestView
 
 ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
@@ -52,8 +53,10 @@ class Cost:
 def worst_case(asked: RequestView) -> Cost:
     """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing."""
     prompt = sum(
-        len(one) if isinstance(one, tuple) else len(one.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
-        for one in asked.prompts
+        len(prompt)
+        if isinstance(prompt, tuple)
+        else len(prompt.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
+        for prompt in asked.prompts
     )
     candidates = asked.best_of * max(len(asked.prompts), 1)
     limit = max(asked.max_tokens or 0, 0)
@@ -61,11 +64,11 @@ def worst_case(asked: RequestView) -> Cost:
 
 
 def reported(usage: Mapping[str, Any] | None) -> Cost | None:
-    """What the target says it charged; None where it does not say so in whole numbers."""
+    """The token counts that the target reports; None where they are not whole numbers."""
     if usage is None:
         return None
     counts = [usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
-    if not all(isinstance(one, (int, float)) and not isinstance(one, bool) and 0 <= one < 2**53 for one in counts):
+    if not all(is_number(count) and 0 <= count < 2**53 for count in counts):
         return None
     return Cost(int(counts[0]), int(counts[1]))
 

@@ -19,7 +19,7 @@ class Validity(StrEnum):
 
 
 class Ending(StrEnum):
-    """How a response ended. ABANDONED: the client hung up, as the case told it to."""
+    """How a response ended. ABANDONED: the client closed the connection, as the case demands."""
 
     COMPLETE = "complete"
     TRUNCATED = "truncated"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 from conformance.model import Ending, RequestCase, sse
-from conformance.model.json_text import MISSING, loads
+from conformance.model.json_text import MISSING, as_integer, is_number, loads
 
 DONE: Final = "[DONE]"
 EVENT_STREAM: Final = "text/event-stream"
@@ -44,7 +44,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one document (the body, or one chunk) says of one choice."""
+    """The part of one choice that one document (the body, or one chunk) carries."""
 
     chunk: int
     at: str
@@ -94,8 +94,8 @@ class Choice:
     @cached_property
     def reasoned(self) -> bool:
         """Whether it brings reasoning beside its text: tokens that count, and need not be shown."""
-        told = (part.value.get(name) for part in self.parts for name in ("reasoning", "reasoning_content"))
-        return any(isinstance(one, str) and one for one in told)
+        reasoning = (part.value.get(name) for part in self.parts for name in ("reasoning", "reasoning_content"))
+        return any(isinstance(text, str) and text for text in reasoning)
 
     @cached_property
     def logprobs(self) -> Mapping[str, list[Any]] | None:
@@ -143,8 +143,28 @@ class Document:
 
     @property
     def failed(self) -> bool:
-        """Whether it tells of an error."""
+        """Whether it reports an error."""
         return isinstance(self.value, Mapping) and bool(self.value.get("error"))
+
+
+@cache
+def split_path(path: str) -> tuple[str, str]:
+    """A path as the path above it and its last step: `[]`, `*` or the name of a member."""
+    if path.endswith("[]"):
+        return path[:-2], "[]"
+    above, _, step = path.rpartition(".")
+    return above, step
+
+
+def _children(parent: tuple[str, Any], step: str) -> Iterator[tuple[str, Any]]:
+    """The values one step below a value: the items of a list, the members of a map, or one member."""
+    at, value = parent
+    if step == "[]" and isinstance(value, list):
+        yield from ((f"{at}/{index}", item) for index, item in enumerate(value))
+    elif step == "*" and isinstance(value, dict):
+        yield from ((f"{at}/{name}", item) for name, item in value.items())
+    elif isinstance(value, dict) and step in value:
+        yield f"{at}/{step}", value[step]
 
 
 @dataclass(frozen=True)
@@ -185,7 +205,7 @@ class Exchange:
 
     @cached_property
     def refused(self) -> bool:
-        """Whether the target turned the request down for what it says, not for load, key or route."""
+        """Whether the target refused the request for its content, not for load, key or route."""
         return self.status is not None and 400 <= self.status < 500 and self.status not in {401, 403, 404, 408, 429}
 
     @cached_property
@@ -229,7 +249,7 @@ class Exchange:
 
     @cached_property
     def streamed(self) -> bool:
-        """Whether the body is to be read as an event stream: it says so, or it is none of JSON and begins like one."""
+        """Whether the body is read as an event stream: it is declared as one, or it is not JSON and begins like one."""
         if self.media_type == EVENT_STREAM:
             return True
         begins = self.content.lstrip().removeprefix(sse.BOM)[:7]
@@ -276,18 +296,27 @@ class Exchange:
         parts: dict[int, list[Part]] = {}
         for document in self.documents:
             for place, value in enumerate(document.choices):
-                index = value.get("index")
-                if isinstance(index, (int, float)) and not isinstance(index, bool) and index == index // 1:
+                index = as_integer(value.get("index"))
+                if index is not None:
                     at = f"{document.at} /choices/{place}"
-                    parts.setdefault(int(index), []).append(Part(document.number, at, value))
+                    parts.setdefault(index, []).append(Part(document.number, at, value))
         return {index: Choice(index, tuple(parts[index])) for index in sorted(parts)}
 
-    @cached_property
-    def places(self) -> dict[str, tuple[tuple[str, Any], ...]]:
-        """Values by path, with their JSON pointers; the check of schemas fills it in as it goes.
+    def values_at(self, path: str) -> tuple[tuple[str, Any], ...]:
+        """All values at a path such as `choices[].logprobs.tokens[]`, in all documents, each with its JSON pointer.
 
-        An error in the middle of a stream is no malformed chunk: it has a row of its own.
+        An error in the middle of a stream is left out: it is no malformed chunk, and has requirements of its own.
         """
+        values = self._values.get(path)
+        if values is None:
+            above, step = split_path(path)
+            values = tuple(child for parent in self.values_at(above) for child in _children(parent, step))
+            self._values[path] = values
+        return values
+
+    @cached_property
+    def _values(self) -> dict[str, tuple[tuple[str, Any], ...]]:
+        """What `values_at` has computed: hundreds of requirements ask for the same few paths."""
         chunks = [
             document for document in self.documents if not (self.streamed and document.failed and not document.choices)
         ]
@@ -307,8 +336,8 @@ class Exchange:
     def reasoned(self) -> bool:
         """Whether tokens went into reasoning, as a choice or the usage says: they count, and need not be shown."""
         details = (self.usage or {}).get("completion_tokens_details")
-        told = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
-        counted = isinstance(told, (int, float)) and told > 0
+        tokens = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
+        counted = is_number(tokens) and tokens > 0
         return counted or any(choice.reasoned for choice in self.choices.values())
 
     @cached_property

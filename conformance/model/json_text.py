@@ -6,7 +6,7 @@ import json
 import json.encoder
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeGuard
 
 
 class Missing(Enum):
@@ -53,6 +53,16 @@ def named_twice(data: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return found
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a parsed value is a JSON number; true and false are none, though they are integers in Python."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def as_integer(value: Any) -> int | None:
+    """The value as an integer, as JSON Schema defines one: 1.0 included; None for everything else."""
+    return int(value) if is_number(value) and value == value // 1 else None
 
 
 def json_equal(first: Any, second: Any) -> bool:

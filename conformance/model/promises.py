@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from conformance.model.cases import Validity
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, dumps
 from conformance.model.parameter_traits import ParameterTraits, Role
 
 
@@ -200,9 +200,9 @@ class Parameter:
 
 def json_types(schema: Mapping[str, Any]) -> set[str]:
     """The JSON types that a schema names, those of its branches included; empty where it names none."""
-    told = schema.get("type", ())
+    types = schema.get("type", ())
     inside = (branch for word in ("anyOf", "oneOf", "allOf") for branch in schema.get(word, ()))
-    return {told} if isinstance(told, str) else set(told).union(*map(json_types, inside))
+    return {types} if isinstance(types, str) else set(types).union(*map(json_types, inside))
 
 
 class UsagePlacement(StrEnum):
@@ -296,6 +296,11 @@ class Contract:
     def defaults(self) -> Mapping[str, Any]:
         """What each parameter counts as where it is absent or null."""
         return {name: None if one.default is MISSING else one.default for name, one in self.parameters.items()}
+
+    @cached_property
+    def request_json(self) -> str:
+        """The request schema as JSON text."""
+        return dumps(self.request)
 
     @cached_property
     def _by_check(self) -> dict[str, Requirement]:

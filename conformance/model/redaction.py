@@ -20,6 +20,14 @@ from conformance.model.exchange import DECODED_CAP, Attempt, Piece
 
 SHORTEST_SECRET: Final = 6  # what is shorter ("EMPTY", "none", "x") is a placeholder, and too common to be masked
 _GZIP: Final = zlib.MAX_WBITS | 16
+_SECRET_NAME: Final = re.compile(
+    r"authori[sz]ation|key|token|secret|cookie|password|credential|signature", re.IGNORECASE
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the name of a header or query parameter says that its value must not be written down."""
+    return _SECRET_NAME.search(name) is not None
 
 
 class Redaction:

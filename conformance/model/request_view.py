@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, as_integer, is_number
 
 Prompt: TypeAlias = str | tuple[int, ...]
 
@@ -29,14 +29,12 @@ class RequestView:
         return self.defaults.get(name) if value is None else value
 
     def integer(self, name: str, otherwise: int | None = None) -> int | None:
-        value = self.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-            return otherwise
-        return int(value)
+        value = as_integer(self.get(name))
+        return otherwise if value is None else value
 
     def number(self, name: str, otherwise: float) -> float:
         value = self.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if not is_number(value):
             return otherwise
         try:
             return float(value)
@@ -95,17 +93,15 @@ class RequestView:
             return ()
         if all(isinstance(item, str) for item in value):
             return tuple(value)
-        if all(_is_token(item) for item in value):
+        if all(as_integer(item) is not None for item in value):
             return (tuple(int(item) for item in value),)
-        if all(isinstance(item, list) and item and all(map(_is_token, item)) for item in value):
+        if all(
+            isinstance(item, list) and item and all(as_integer(token) is not None for token in item) for item in value
+        ):
             return tuple(tuple(int(token) for token in item) for item in value)
         return ()
 
     @property
     def choices(self) -> int:
-        """How many choices the reply owes: n for each prompt."""
+        """The number of choices that the reply must have: n for each prompt."""
         return self.n * max(len(self.prompts), 1)
-
-
-def _is_token(item: Any) -> bool:
-    return isinstance(item, (int, float)) and not isinstance(item, bool) and item == item // 1

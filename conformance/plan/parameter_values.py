@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.contract.validity import branches
+from conformance.contract.openapi import branches
 from conformance.model import Contract, Limit, Validity
 from conformance.model.json_text import MISSING, dumps
 

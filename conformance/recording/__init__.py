@@ -2,6 +2,8 @@
 
 A line is written whole or it is torn: what was recorded before a crash stays good. Records: `header` first, `phase`
 (what is planned), `start` and `attempt` (what happened), `unsent` (what did not, and why), `footer` last.
+Foreign traffic (HAR, raw transcripts) comes in here as well, and becomes the same exchanges.
+Never imports the judge or `send`: a recording is the same whoever made it and whoever judges it.
 """
 
 from __future__ import annotations

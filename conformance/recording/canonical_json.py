@@ -1,4 +1,4 @@
-"""One form for one value, so that a hash speaks of what is said and not of how it was written (after RFC 8785)."""
+"""One text for one JSON value, so that a hash depends on the value and not on its spelling (after RFC 8785)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def sealed(told: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its own hash in it."""
-    return {**told, SEAL: seal(told)}
+    return {**document, SEAL: seal(document)}
 
 
-def seal(told: Mapping[str, Any]) -> str:
+def seal(document: Mapping[str, Any]) -> str:
     """The hash of a document, its own left out."""
-    return digest(canonical({name: value for name, value in told.items() if name != SEAL}))
+    return digest(canonical({name: value for name, value in document.items() if name != SEAL}))

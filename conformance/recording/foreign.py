@@ -11,8 +11,7 @@ from conformance.contract.validity import validity
 from conformance.model import Contract, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import loads
-from conformance.model.redaction import Redaction
-from conformance.send.target import is_secret
+from conformance.model.redaction import Redaction, is_secret
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -21,7 +20,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 )
 
 
-def speaks_to(contract: Contract, method: str, url: str) -> bool:
+def is_for(contract: Contract, method: str, url: str) -> bool:
     """Whether a request is one for the contract's operation, wherever it is served."""
     path = urlsplit(url).path.rstrip("/")
     operation = contract.path.rstrip("/")

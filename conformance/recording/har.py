@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from conformance import __version__
 from conformance.model import Contract, Ending, RequestCase
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, exchange, members, speaks_to
+from conformance.recording.foreign import Fields, exchange, is_for, members
 from conformance.recording.hash_chain import RecordingError
 from conformance.recording.json_forms import attempt_in, attempt_out, case_in, case_out
 
@@ -50,7 +50,7 @@ def _exchange(entry: Any, number: int, contract: Contract) -> Exchange | str:
         raise ValueError("an attempt that was made again; its exchange is a later entry")
     request, response = members(entry, "request"), members(entry, "response")
     method, url = str(request.get("method", "")), str(request.get("url", ""))
-    if not speaks_to(contract, method, url):
+    if not is_for(contract, method, url):
         raise ValueError(f"{method} {url[:80]} is another operation than {contract.method} {contract.path}")
     post = members(request, "postData")
     if "text" not in post and request.get("bodySize", 0):
@@ -127,7 +127,7 @@ def _request(url: str, case: RequestCase, version: str) -> dict[str, Any]:
     listed = dict(case.headers)
     mime = next((value for name, value in listed.items() if name.lower() == "content-type"), "")
     text = case.content.decode("utf-8", "replace")
-    told = {
+    entry = {
         "method": case.method,
         "url": url,
         "httpVersion": version,
@@ -137,7 +137,7 @@ def _request(url: str, case: RequestCase, version: str) -> dict[str, Any]:
         "headersSize": -1,
         "bodySize": len(case.content),
     }
-    return {**told, "postData": {"mimeType": mime, "params": [], "text": text}} if case.content else told
+    return {**entry, "postData": {"mimeType": mime, "params": [], "text": text}} if case.content else entry
 
 
 def _response(case: RequestCase, attempt: Attempt) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _response(case: RequestCase, attempt: Attempt) -> dict[str, Any]:
         content["text"] = data.decode("utf-8")
     except UnicodeDecodeError:
         content |= {"text": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "status": attempt.status or 0,
         "statusText": _phrase(attempt.status),
         "httpVersion": attempt.http_version,
@@ -159,7 +159,7 @@ def _response(case: RequestCase, attempt: Attempt) -> dict[str, Any]:
         "headersSize": -1,
         "bodySize": sum(len(piece.data) for piece in attempt.pieces),
     }
-    return {**told, "_error": attempt.error} if attempt.error else told
+    return {**entry, "_error": attempt.error} if attempt.error else entry
 
 
 def _phrase(status: int | None) -> str:

@@ -38,23 +38,23 @@ def attempt_out(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def attempt_in(told: Mapping[str, Any]) -> Attempt:
+def attempt_in(record: Mapping[str, Any]) -> Attempt:
     """What `attempt_out` gave."""
     return Attempt(
-        told["started_at"],
-        told["status"],
-        tuple((name, value) for name, value in told["headers"]),
-        tuple(Piece(at, bytes_in(data)) for at, data in told["pieces"]),
-        Ending(told["ending"]),
-        told["error"],
-        told["elapsed"],
-        told["http_version"],
+        record["started_at"],
+        record["status"],
+        tuple((name, value) for name, value in record["headers"]),
+        tuple(Piece(at, bytes_in(data)) for at, data in record["pieces"]),
+        Ending(record["ending"]),
+        record["error"],
+        record["elapsed"],
+        record["http_version"],
     )
 
 
-def phase_in(told: Mapping[str, Any]) -> Phase:
+def phase_in(record: Mapping[str, Any]) -> Phase:
     """A wave record."""
-    return Phase(told["name"], tuple(map(case_in, told["cases"])), told["serial"], told["burst"])
+    return Phase(record["name"], tuple(map(case_in, record["cases"])), record["serial"], record["burst"])
 
 
 _DEFAULTS: Final = {one.name: one.default for one in fields(RequestCase)}
@@ -62,24 +62,24 @@ _DEFAULTS: Final = {one.name: one.default for one in fields(RequestCase)}
 
 def case_out(case: RequestCase) -> dict[str, Any]:
     """The members that differ from their defaults."""
-    told = {name: value for name in _DEFAULTS if (value := getattr(case, name)) != _DEFAULTS[name]}
-    told["content"] = bytes_out(case.content)
+    record = {name: value for name in _DEFAULTS if (value := getattr(case, name)) != _DEFAULTS[name]}
+    record["content"] = bytes_out(case.content)
     if case.groups:
-        told["groups"] = [[part.kind, part.key, part.role] for part in case.groups]
-    return told
+        record["groups"] = [[part.kind, part.key, part.role] for part in case.groups]
+    return record
 
 
-def case_in(told: Mapping[str, Any]) -> RequestCase:
+def case_in(record: Mapping[str, Any]) -> RequestCase:
     """What `case_out` gave; what it left out has its default."""
-    read = dict(told)
-    read["content"] = bytes_in(told["content"])
-    read["groups"] = tuple(Membership(*part) for part in told.get("groups", ()))
-    if "breaks" in told:
-        read["breaks"] = tuple(told["breaks"])
-    if "headers" in told:
-        read["headers"] = tuple((name, value) for name, value in told["headers"])
-    if "validity" in told:
-        read["validity"] = Validity(told["validity"])
-    if "credential" in told:
-        read["credential"] = Credential(told["credential"])
+    read = dict(record)
+    read["content"] = bytes_in(record["content"])
+    read["groups"] = tuple(Membership(*part) for part in record.get("groups", ()))
+    if "breaks" in record:
+        read["breaks"] = tuple(record["breaks"])
+    if "headers" in record:
+        read["headers"] = tuple((name, value) for name, value in record["headers"])
+    if "validity" in record:
+        read["validity"] = Validity(record["validity"])
+    if "credential" in record:
+        read["credential"] = Credential(record["credential"])
     return RequestCase(**read)

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import h11
+
 from conformance.model import Contract, Ending
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, exchange, speaks_to
+from conformance.recording.foreign import Fields, exchange, is_for
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
-_STATUS: Final = re.compile(rb"HTTP/(\d(?:\.\d)?) (\d{3})[^\r\n]*")
+_CHUNK: Final = re.compile(rb"[0-9A-Fa-f]+[ \t]*(?:;[^\n]*)?\r?\n")
+_VERSION: Final = re.compile(rb"HTTP/\d(?:\.\d)?(?= \d{3})")
 
 
 class Message(NamedTuple):
@@ -44,18 +47,10 @@ def _whole(path: Path, number: int, contract: Contract) -> Exchange:
     request = _message(data, "a request")
     method, _, target = request.first.partition(" ")
     url = target.rpartition(" ")[0] or target
-    if not speaks_to(contract, method, url):
+    if not is_for(contract, method, url):
         raise ValueError(f"{method} {url[:80]} is another operation than {contract.method} {contract.path}")
     body, rest = _split(request)
-    found = _STATUS.match(rest)
-    if found is None:
-        raise ValueError(f"after the request comes {rest[:20]!r}; expected a status line such as HTTP/1.1 200 OK")
-    response = _message(rest, "a response")
-    content, ending, error = _content(response)
-    pieces = (Piece(0.0, content),) if content else ()
-    version = f"HTTP/{found.group(1).decode()}"
-    attempt = Attempt(0.0, int(found.group(2)), response.fields, pieces, ending, error, 0.0, version)
-    return exchange(contract, "http", number, method, request.fields, body, attempt)
+    return exchange(contract, "http", number, method, request.fields, body, _response(rest))
 
 
 def _stream(path: Path, number: int, contract: Contract) -> Exchange:
@@ -89,32 +84,34 @@ def _split(request: Message) -> tuple[bytes, bytes]:
     return request.rest[:cut].rstrip(b"\r\n"), request.rest[cut:]
 
 
-def _content(response: Message) -> tuple[bytes, Ending, str]:
-    """The response's content; chunks are joined, where the recorder left them."""
-    if "chunked" in response.field("transfer-encoding").lower():
-        joined = _joined(response.rest)
-        if joined is not None:
-            return joined
-    declared = response.field("content-length")
-    if declared.isdigit() and len(response.rest) < int(declared):
-        error = f"{len(response.rest)} bytes of {declared}"
-        return response.rest, Ending.TRUNCATED, error
-    return (response.rest[: int(declared)] if declared.isdigit() else response.rest), Ending.COMPLETE, ""
-
-
-def _joined(data: bytes) -> tuple[bytes, Ending, str] | None:
-    """The content of chunks; None where it is not chunked, since many recorders undo that."""
-    content = b""
-    first = True
-    while True:
-        line, _, rest = data.partition(b"\r\n")
-        try:
-            size = int(line.partition(b";")[0], 16)
-        except ValueError:
-            return None if first else (content, Ending.TRUNCATED, "a broken chunk")
-        if size == 0:
-            return content, Ending.COMPLETE, ""
-        content += rest[:size]
-        if len(rest) < size + 2:
-            return content, Ending.TRUNCATED, "the last chunk is missing"
-        data, first = rest[size + 2 :], False
+def _response(data: bytes) -> Attempt:
+    """The response at the beginning of `data`, its chunks joined; truncated where its framing promises more."""
+    version = _VERSION.match(data)
+    if version is None:
+        raise ValueError(f"after the request comes {data[:20]!r}; expected a status line such as HTTP/1.1 200 OK")
+    reader = h11.Connection(h11.CLIENT, max_incomplete_event_size=len(data) + 1)
+    reader.send(h11.Request(method="POST", target="/", headers=[("host", "recorded")]))
+    reader.send(h11.EndOfMessage())
+    reader.receive_data(b"HTTP/1.1" + data[version.end() :])  # recorders write HTTP/2 in the syntax of HTTP/1.1
+    head: h11.Response | None = None
+    content, ending, error = b"", Ending.COMPLETE, ""
+    try:
+        while not isinstance(event := reader.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Response):
+                head = event
+            elif isinstance(event, h11.Data):
+                content += event.data
+            elif event is h11.NEED_DATA:
+                reader.receive_data(b"")
+    except h11.RemoteProtocolError as broken:
+        if head is None:
+            raise ValueError(f"the response is not HTTP/1.1: {broken}") from None
+        body = _message(data, "the response").rest
+        if content or not body or _CHUNK.match(body):
+            ending, error = Ending.TRUNCATED, str(broken)
+        else:  # the recorder joined the chunks and kept the header field
+            content = body
+    assert head is not None  # noqa: S101 - a message ends after its head
+    fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
+    pieces = (Piece(0.0, content),) if content else ()
+    return Attempt(0.0, head.status_code, fields, pieces, ending, error, 0.0, version.group().decode())

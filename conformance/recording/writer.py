@@ -41,8 +41,8 @@ class Recorder:
 
     def planned(self, phase: Phase) -> None:
         """Cases that are about to be sent."""
-        told: dict[str, Any] = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
-        self._append("wave", {**told, "cases": [case_out(case) for case in phase.cases]})
+        header: dict[str, Any] = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
+        self._append("wave", {**header, "cases": [case_out(case) for case in phase.cases]})
 
     def started(self, case: RequestCase) -> None:
         self._append("start", {"case": case.id, "at": round(time.time(), 6)})
@@ -91,8 +91,8 @@ def _only_ours(path: Path, file: FileIO) -> FileIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        told = "another run writes to it; wait for its end, or give another --out or --name"
-        raise RecordingError(f"{path}: {told}") from None
+        message = "another run is writing to it; wait until it ends, or give another --out or --name"
+        raise RecordingError(f"{path}: {message}") from None
     except OSError:  # not on this kind of disk
         return file
     return file

@@ -11,7 +11,7 @@ from functools import cached_property
 from random import Random
 from typing import Any, Final
 
-from conformance.contract.validity import error_entry
+from conformance.contract.openapi import error_entry
 from conformance.model import ContextOverflow, Contract, UsagePlacement
 from conformance.model.json_text import readable
 from conformance.reference.alterations import Alteration, Call, Memory, Stage

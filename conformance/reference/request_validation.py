@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from conformance.contract.validity import BOUNDS, COUNTS, any_of, combines, complaints, validity, without
+from conformance.contract.openapi import BOUNDS, COUNTS
+from conformance.contract.validity import any_of, combines, complaints, validity, without
 from conformance.model import Combination, Contract, Limit, Validity
 from conformance.model.json_text import MISSING, dumps, loads
 from conformance.reference.messages import Problem, Refusal, Request

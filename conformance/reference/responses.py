@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from conformance.contract.validity import allows_null, branches
+from conformance.contract.openapi import branches
+from conformance.contract.validity import allows_null
 from conformance.model import Contract
 from conformance.model.parameter_traits import Role
 from conformance.reference.generation import Generation, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from conformance.contract.validity import branches
+from conformance.contract.openapi import branches
 from conformance.model.json_text import MISSING
 from conformance.reference.messages import Problem, Refusal
 

@@ -172,6 +172,6 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
 
 def without_secrets(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
     """Extra headers or query parameters, with the values of secret ones left out."""
-    from conformance.send.target import is_secret
+    from conformance.model.redaction import is_secret
 
     return [[name, "(secret)" if is_secret(name) else value] for name, value in pairs]

@@ -1,4 +1,8 @@
-"""RequestCase → Exchange: the only package that touches the network. It sends, keeps, and never judges."""
+"""Phases of request cases come in; exchanges go out, each with every attempt and every byte, and the times of both.
+
+It keeps to rate limits, time-outs, size caps and the budget, retries what may pass, and masks secrets.
+Imports `model` only, and is the only package that uses httpx. Never the judge: what a reply means is not known here.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from conformance.model import Ending
 from conformance.model.exchange import Attempt, Piece
 
 MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones must not cost a gigabyte
-JOINED: Final = 64 * 1024
+JOINED_PIECE: Final = 64 * 1024
 KEPT_OF_ENDLESS: Final = 64 * 1024  # what is too long shows what it is in its beginning: so many bytes,
 KEPT_WEIGHT: Final = 256 * 1024  # and no more than weighs this
 LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of it alone,
@@ -35,7 +35,7 @@ class ResponseMemoryBudget:
         self._large, self._whole = large, whole
 
     @property
-    def alone(self) -> int:
+    def per_response(self) -> int:
         """What one response may weigh, whatever came before it: this is the target's to keep to."""
         return self._large // 2
 
@@ -49,7 +49,7 @@ class Reading:
     """One attempt. `feed` says when to stop; `attempt` is what came of it."""
 
     def __init__(
-        self, started_at: float, hang_up_after: int | None, most_bytes: int, shelf: ResponseMemoryBudget | None = None
+        self, started_at: float, hang_up_after: int | None, most_bytes: int, memory: ResponseMemoryBudget | None = None
     ) -> None:
         self.status: int | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
@@ -60,14 +60,14 @@ class Reading:
         self._started_at = started_at
         self._hang_up_after = hang_up_after
         self._most_bytes = most_bytes
-        self._shelf = shelf or ResponseMemoryBudget()
+        self._memory = memory or ResponseMemoryBudget()
         self._pieces: list[Piece] = []
         self._weights: list[int] = []
         self._joined = bytearray()
         self._joined_weight = 0
         self._size = 0
         self._weight = 0
-        self._held = 0  # as much of the weight as is on the shelf
+        self._held = 0  # the part of the weight that counts against the memory of the run
         self._reads = 0
         self._unread = False  # whether no more than the beginning is kept though it is not too much by itself
         self._inflation: Inflation | None = None
@@ -95,11 +95,11 @@ class Reading:
         self._weight += heavy
         if self._size > self._most_bytes:
             self.fail(Ending.OVERSIZED, f"longer than {self._most_bytes} bytes, where reading stopped")
-        elif self._weight > self._shelf.alone:
+        elif self._weight > self._memory.per_response:
             self.fail(Ending.OVERSIZED, "too many values and lines to be read, where reading stopped")
         if not self._unread and (self._inflation is None or self.ending is not Ending.OVERSIZED):
             self._keep(data, at, heavy)
-        if self.ending is Ending.COMPLETE and not self._unread and self._held > self._shelf.most(self._held):
+        if self.ending is Ending.COMPLETE and not self._unread and self._held > self._memory.most(self._held):
             self._unread = True  # reading goes on all the same: whether it ends in time and size is the target's matter
             self._let_go(at)
         if self._hang_up_after is not None and self._reads >= self._hang_up_after:
@@ -108,14 +108,14 @@ class Reading:
 
     def _keep(self, data: bytes, at: float, heavy: int) -> None:
         self._held += heavy
-        self._shelf.used += heavy
+        self._memory.used += heavy
         if len(self._pieces) < MOST_PIECES:
             self._pieces.append(Piece(at, data))
             self._weights.append(heavy)
             return
         self._joined += data
         self._joined_weight += heavy
-        if len(self._joined) >= JOINED:
+        if len(self._joined) >= JOINED_PIECE:
             self._flush(at)
 
     def _flush(self, at: float) -> None:
@@ -152,7 +152,7 @@ class Reading:
         self._pieces = list(self._beginning())
         self._weights = self._weights[: len(self._pieces)]
         kept = min(self._held, KEPT_WEIGHT)
-        self._shelf.used -= self._held - kept
+        self._memory.used -= self._held - kept
         self._held = kept
 
     def _beginning(self) -> Iterator[Piece]:

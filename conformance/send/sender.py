@@ -28,21 +28,21 @@ OVERLOADED_AFTER: Final = 16  # exchanges that were refused for load to the end,
 READ_FOR_USAGE: Final = 1024 * 1024  # parsing more would keep the loop from noticing what else arrives
 
 
-def _nobody(*told: object) -> None:
+def _ignore(*event: object) -> None:
     """Nobody watches."""
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Who is told as things happen: before a case goes out, after each attempt, after the last one.
+    """Callbacks as things happen: before a case goes out, after each attempt, after the last one.
 
     `planned` hears of each wave from whoever drives the plan.
     """
 
-    started: Callable[[RequestCase], object] = _nobody
-    attempted: Callable[[RequestCase, Attempt, bool], object] = _nobody
-    finished: Callable[[Exchange], object] = _nobody
-    planned: Callable[[Phase], object] = _nobody
+    started: Callable[[RequestCase], object] = _ignore
+    attempted: Callable[[RequestCase, Attempt, bool], object] = _ignore
+    finished: Callable[[Exchange], object] = _ignore
+    planned: Callable[[Phase], object] = _ignore
 
 
 PATIENT: Final = TimeoutPolicy()
@@ -165,7 +165,7 @@ class Sender:
         asked = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
         if asked is not None:
             wait = max(wait, asked)
-            # whoever else is waiting to send was told the same
+            # every other task that waits to send has got the same answer
             self._not_before = max(self._not_before, time.monotonic() + min(asked, patience.longest_wait))
         left = self._account.seconds_left
         return None if wait > patience.longest_wait or (left is not None and wait >= left) else wait
@@ -198,12 +198,12 @@ class Sender:
         return Cost(0, cost.completion) if case.hostile else cost
 
     def _took(self, exchange: Exchange, cost: Cost) -> Cost:
-        """What the target says it charged; where it does not say, nothing for a refusal, else the worst case."""
+        """The tokens that the target reports; without a report, none for a refusal, and the worst case otherwise."""
         if not exchange.successful:
             return Cost()
         small = sum(len(piece.data) for piece in exchange.pieces) <= READ_FOR_USAGE
-        told = reported(exchange.usage) if small else None
-        return cost if told is None else Cost(0 if exchange.case.hostile else told.prompt, told.completion)
+        usage = reported(exchange.usage) if small else None
+        return cost if usage is None else Cost(0 if exchange.case.hostile else usage.prompt, usage.completion)
 
 
 async def _wait(seconds: float) -> None:

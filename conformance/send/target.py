@@ -10,17 +10,10 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from conformance import __version__
 from conformance.model import Credential, RequestCase
+from conformance.model.redaction import is_secret
 
 WRONG_KEY: Final = "sk-conformance-wrong-key-0000000000000000"
-_SECRET_NAME: Final = re.compile(
-    r"authori[sz]ation|key|token|secret|cookie|password|credential|signature", re.IGNORECASE
-)
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-
-
-def is_secret(name: str) -> bool:
-    """Whether the name of a header or query parameter says that its value must not be written down."""
-    return _SECRET_NAME.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

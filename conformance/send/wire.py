@@ -25,7 +25,7 @@ from conformance.send.target import Target
 
 
 class Tried(NamedTuple):
-    """An attempt, and whether the connection failed in a way that another attempt may mend."""
+    """An attempt, and whether the connection failed in a way that may pass."""
 
     attempt: Attempt
     transient: bool
@@ -37,7 +37,7 @@ class Wire:
     def __init__(self, target: Target, patience: TimeoutPolicy, connections: int) -> None:
         self._target = target
         self._patience = patience
-        self._shelf = ResponseMemoryBudget()
+        self._memory = ResponseMemoryBudget()
         self._transport = httpx.AsyncHTTPTransport(
             verify=_verification(target),
             trust_env=False,
@@ -50,7 +50,7 @@ class Wire:
 
     async def attempt(self, case: RequestCase) -> Tried:
         """Send a case once. Whatever the target does ends here, in an attempt; only cancellation passes."""
-        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, self._shelf)
+        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, self._memory)
         begun = time.perf_counter()
         transient = False
         try:

@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from conformance.contract.validity import error_entry, is_valid
+from conformance.contract.openapi import error_entry
+from conformance.contract.validity import is_valid
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, required_by_row, show
 from conformance.judge.fixtures import choice, completion, error, example, plain, stream
 from conformance.model import Satisfied, Violation
-from conformance.model.exchange import Exchange
+from conformance.model.exchange import Exchange, split_path
 from conformance.model.json_text import dumps, json_equal
-
-Located = tuple[str, Any]  # a value with the JSON pointer of its place
-
-
-@cache
-def _split(path: str) -> tuple[str, str]:
-    """A path as the path above it and its last step."""
-    if path.endswith("[]"):
-        return path[:-2], "[]"
-    above, _, step = path.rpartition(".")
-    return above, step
-
-
-def instances(x: Exchange, path: str) -> tuple[Located, ...]:
-    """All values at a path such as `choices[].logprobs.tokens[]`, in all documents, each with its JSON pointer."""
-    known: tuple[Located, ...] | None = x.places.get(path)
-    if known is None:
-        above, step = _split(path)
-        known = tuple(child for parent in instances(x, above) for child in _children(parent, step))
-        x.places[path] = known
-    return known
-
-
-def _children(parent: Located, step: str) -> Iterator[Located]:
-    """The values one step below a value: the items of a list, the members of a map, or one member."""
-    at, value = parent
-    if step == "[]" and isinstance(value, list):
-        yield from ((f"{at}/{index}", item) for index, item in enumerate(value))
-    elif step == "*" and isinstance(value, dict):
-        yield from ((f"{at}/{name}", item) for name, item in value.items())
-    elif isinstance(value, dict) and step in value:
-        yield f"{at}/{step}", value[step]
-
 
 JSON_TYPES: Final[Mapping[type, str]] = {
     type(None): "null",
@@ -104,8 +71,8 @@ def _field_findings(x: Exchange, context: CheckContext) -> Findings:
     path, keyword, expected = context["path"], context["keyword"], context["expected"]
     satisfied = 0
     if keyword == "required":
-        above, name = _split(path)
-        for at, parent in instances(x, above):
+        above, name = split_path(path)
+        for at, parent in x.values_at(above):
             if not isinstance(parent, dict) or (name not in parent and context.get("unless") in parent):
                 continue  # not the object that the requirement is about
             if name in parent:
@@ -114,7 +81,7 @@ def _field_findings(x: Exchange, context: CheckContext) -> Findings:
                 yield Violation(f"{name!r} is absent from the members {show(list(parent))}; expected it there", at)
     else:
         rule = RULES[keyword]
-        for at, value in instances(x, path):
+        for at, value in x.values_at(path):
             if rule(value, expected):
                 satisfied += 1
             else:

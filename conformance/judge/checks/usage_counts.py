@@ -8,6 +8,7 @@ from typing import Any, Final
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.model.exchange import Exchange
+from conformance.model.json_text import as_integer
 from conformance.model.request_view import RequestView
 
 COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -15,18 +16,11 @@ WORDS_PER_TOKEN: Final = 16  # a choice: tokenizers split at spaces, so real tok
 LONGEST_PROMPT: Final = 8_000  # characters, a choice: longer prompts may be truncated, as some documents allow
 
 
-def whole_number(value: Any) -> int | None:
-    """The value as an integer, 1.0 included; None where it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-        return None
-    return int(value)
-
-
 def token_count(report: Any, name: str) -> int | None:
     """A count of a usage object; None where there is none. `completion_tokens` may be absent: 0 is its default."""
     if not isinstance(report, Mapping):
         return None
-    return 0 if name == "completion_tokens" and name not in report else whole_number(report.get(name))
+    return 0 if name == "completion_tokens" and name not in report else as_integer(report.get(name))
 
 
 def usage_is_required(request: RequestView, context: CheckContext) -> bool:
@@ -106,7 +100,7 @@ def usage_counts_are_whole(x: Exchange, context: CheckContext) -> Findings:
     """
     for document in x.reports:
         counts = {name: document.usage[name] for name in COUNTS if document.usage.get(name) is not None}
-        wrong = {name: value for name, value in counts.items() if (number := whole_number(value)) is None or number < 0}
+        wrong = {name: value for name, value in counts.items() if (number := as_integer(value)) is None or number < 0}
         if counts:
             yield expect(not wrong, f"usage has {show(wrong)}", "integers of at least 0", f"{document.at} /usage")
 
@@ -214,7 +208,7 @@ def _detail_counts(report: Mapping[str, Any], member: str) -> dict[str, int]:
     details = report.get(member)
     if not isinstance(details, Mapping):
         return {}
-    numbers = {name: whole_number(value) for name, value in details.items() if name.endswith("_tokens")}
+    numbers = {name: as_integer(value) for name, value in details.items() if name.endswith("_tokens")}
     return {name: number for name, number in numbers.items() if number is not None}
 
 

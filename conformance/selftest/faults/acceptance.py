@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.model import Contract, Edge, Level
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, is_number
 from conformance.model.parameter_traits import NO_TRAITS, Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Problem, Refusal
 from conformance.selftest.edits import echoing, plain, scored, sent, several_prompts, stopping
 from conformance.selftest.fault import Condition, fault, plant
-from conformance.selftest.faults.limits import binding_limit, closed, is_number
+from conformance.selftest.faults.limits import binding_limit, closed
 from conformance.selftest.own_parameters import own_parameters, with_role
 
 CHECK = "valid_is_accepted"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conformance.model import Contract, Edge, Level, Limit
+from conformance.model.json_text import is_number
 from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Refusal
@@ -80,11 +81,6 @@ def _excluded(contract: Contract, name: str) -> bool:
 
 
 # Numbers beyond their range.
-
-
-def is_number(value: Any) -> bool:
-    """Whether a member is a JSON number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _above(call: Call, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from conformance.contract.validity import branches
+from conformance.contract.openapi import branches
 from conformance.model import Contract, Level
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Problem, Refusal

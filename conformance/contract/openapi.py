@@ -1,0 +1,164 @@
+"""OpenAPI 3.0 and 3.1 → JSON Schema 2020-12: references inlined, `nullable` spelled out, places found by JSON pointer.
+
+`referencing` and `jsonschema-path` resolve references as well. They are not used here because three things are needed
+that they do not give: the pointer as it is written, through references and the branches of unions (`locate`), an
+error with that pointer for each of the mistakes a person makes in openapi.yaml, and schemas with every reference
+inlined, since overlays are RFC 7396 merge patches on the inlined schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import jsonschema
+
+from conformance.model import Contract
+
+ANNOTATIONS: Final = frozenset(
+    {"description", "title", "example", "examples", "externalDocs", "xml", "deprecated", "discriminator", "summary"}
+)
+BOUNDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+COUNTS: Final = frozenset({"minItems", "maxItems"})
+
+_META: Final = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
+
+
+class SchemaError(ValueError):
+    """A schema that cannot be read; `at` is the JSON pointer of the place."""
+
+    def __init__(self, at: str, message: str) -> None:
+        super().__init__(f"{at}: {message}")
+        self.at = at
+        self.message = message
+
+
+def follow(document: Mapping[str, Any], pointer: str) -> Any:
+    """The value at a JSON pointer such as `#/components/schemas/Usage`."""
+    value: Any = document
+    for token in pointer.removeprefix("#").split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        try:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise SchemaError(pointer, f"there is no {key!r} here") from None
+    return value
+
+
+def locate(document: Mapping[str, Any], pointer: str) -> str:
+    """Where a place of a schema stands as it is written, found through references and in the branches of unions.
+
+    What an overlay adds is not written anywhere: the pointer leads to the deepest place that is.
+    """
+    value, at = document, "#"
+    for token in pointer.removeprefix("#").split("/")[1:]:
+        found = _within(document, value, at, token)
+        if found is None:
+            return at
+        value, at = found
+    return at
+
+
+def _within(document: Mapping[str, Any], value: Any, at: str, token: str) -> tuple[Any, str] | None:
+    if isinstance(value, Mapping) and "$ref" in value:
+        at = str(value["$ref"])
+        value = follow(document, at)
+    key = token.replace("~1", "/").replace("~0", "~")
+    if isinstance(value, list):
+        return (value[int(key)], f"{at}/{token}") if key.isdigit() and int(key) < len(value) else None
+    if not isinstance(value, Mapping):
+        return None
+    if key in value:
+        return value[key], f"{at}/{token}"
+    branches = ((word, place) for word in ("anyOf", "oneOf", "allOf") for place in range(len(value.get(word, ()))))
+    tried = (_within(document, value[word][place], f"{at}/{word}/{place}", token) for word, place in branches)
+    return next((found for found in tried if found is not None), None)
+
+
+def json_schema(
+    document: Mapping[str, Any], schema: Any, at: str = "#", _above: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """A schema of an OpenAPI document as JSON Schema 2020-12, references inlined and `nullable` spelled out."""
+    if not isinstance(schema, Mapping):
+        raise SchemaError(at, f"a schema is an object, not {type(schema).__name__}")
+    if "$ref" in schema:
+        ref = str(schema["$ref"])
+        if ref in _above:
+            raise SchemaError(ref, "a schema that contains itself is not supported")
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        found = json_schema(document, follow(document, ref), ref, (*_above, ref))
+        return {**found, **json_schema(document, beside, at, _above)} if beside else found
+    out: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ANNOTATIONS or key.startswith("x-") or key == "nullable":
+            continue
+        out[key] = _keyword(document, key, value, f"{at}/{key}", _above)
+    for strict, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if out.get(strict) is True and bound in out:  # OpenAPI 3.0 marks a bound as strict with a boolean
+            out[strict] = out.pop(bound)
+        elif isinstance(out.get(strict), bool):
+            del out[strict]
+    if len(out.get("allOf", ())) == 1:
+        (only,) = out.pop("allOf")
+        out = {**only, **out}
+    return _nullable(out) if schema.get("nullable") is True else out
+
+
+def _keyword(document: Mapping[str, Any], key: str, value: Any, at: str, above: tuple[str, ...]) -> Any:
+    if key in {"properties", "patternProperties"}:
+        if not isinstance(value, Mapping):
+            raise SchemaError(at, f"is {type(value).__name__}; expected an object that names members")
+        return {name: json_schema(document, one, f"{at}/{name}", above) for name, one in value.items()}
+    if key in {"anyOf", "oneOf", "allOf", "prefixItems"}:
+        if not isinstance(value, list) or not value:
+            raise SchemaError(at, f"is {type(value).__name__}; expected a list of schemas")
+        return [json_schema(document, one, f"{at}/{place}", above) for place, one in enumerate(value)]
+    if key in {"items", "additionalProperties", "not"} and isinstance(value, Mapping):
+        return json_schema(document, value, at, above)
+    return value
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with null allowed, also where strict OpenAPI 3.0 gives `nullable` beside `oneOf` no effect."""
+    kept = {"default": schema["default"]} if "default" in schema else {}
+    if isinstance(schema.get("type"), str):
+        wider = {**schema, "type": [schema["type"], "null"]}
+        if "enum" in wider and None not in wider["enum"]:
+            wider["enum"] = [*wider["enum"], None]
+        return wider
+    return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **kept}
+
+
+def sound(schema: Mapping[str, Any], at: str) -> None:
+    """A SchemaError where a keyword has a value that it cannot have, such as a type that there is not."""
+    error = jsonschema.exceptions.best_match(_META.iter_errors(schema))
+    if error is not None:
+        place = "".join(f"/{part}" for part in error.absolute_path)
+        raise SchemaError(at + place, f"is no JSON Schema: {error.message[:200]}")
+
+
+def error_entry(contract: Contract, status: int) -> str:
+    """The documented response for an error status: its own, that of its class, `default`, or none (empty)."""
+    names = (str(status), f"{status // 100}XX", "default")
+    return next((name for name in names if name in contract.errors), "")
+
+
+def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The alternatives of a union, nested ones too, null left out; the schema itself where it is no union."""
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return tuple(found for one in schema[word] for found in branches(one) if found.get("type") != "null")
+    return (schema,)
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """RFC 7396: `patch` laid over `target`."""
+    if not isinstance(patch, Mapping):
+        return patch
+    out = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            out.pop(key, None)
+        else:
+            out[key] = merge(out.get(key), value)
+    return out
