@@ -229,7 +229,7 @@ def pytester_page(pytester, monkeypatch):
 
     run = fake_runs.failing()
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(launch, "check", lambda _: run.contract)
+    monkeypatch.setattr(launch, "checked_contract", lambda _: run.contract)
     monkeypatch.setattr(launch, "launch", lambda *_: run)
     plugins = ["-p", "conformance.plugin", "-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin"]
     pytester.runpytest_inprocess("--pyargs", "conformance.suite", *plugins, "--provider=example")
