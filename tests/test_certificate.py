@@ -106,7 +106,7 @@ def test_a_fault_is_certified_as_what_it_is_with_its_area(conformance, whole, tm
     verified = conformance("verify", certificate / "certificate.json", "--bundle", "reports/faulty", *there)
     assert verified[0] == 3, "true, but nobody said whose key counts"
     html = (certificate / "certificate.html").read_text("utf-8")
-    assert "Conforms in part: errors lacks something" in html
+    assert "Conforms in part: something is lacking in errors" in html
     assert "partial, 107 of" in (certificate / "badge.svg").read_text("utf-8")
 
 
@@ -182,7 +182,7 @@ def test_a_gate_run_is_no_ground_for_a_certificate(conformance, whole):
     assert conformance("run", "madeup", *there, "--plan", "gate.lock", "-q")[0] == 0
     code, _, err = conformance("certify", "reports/madeup", "--key", whole.key, *there)
     assert code == 3
-    assert err.startswith("refused: PLAN_DEPARTED: the plan has the profile gate; certified is certify")
+    assert err.startswith("refused: PLAN_DEPARTED: the plan has the profile gate; expected certify")
 
 
 def test_the_key_of_the_run_is_looked_for_as_well(conformance, case, monkeypatch):
@@ -217,7 +217,7 @@ def test_a_plan_is_never_replaced_and_its_nonce_is_fit(conformance, whole):
     assert "exists and may be in use" in err
     assert "expected 16 to 128" in conformance(*there, "--lock", "b", "--nonce", "short")[2]
     assert "--no-hostile cannot be combined with --lock" in conformance(*there, "--lock", "b", "--no-hostile")[2]
-    assert "--nonce goes with --lock" in conformance(*there, "--nonce", NONCE)[2]
+    assert "--nonce needs --lock FILE" in conformance(*there, "--nonce", NONCE)[2]
     assert "has no set that was in force" in conformance(*there, "--lock", "b", "--requirements", "2020-01-01")[2]
 
 
@@ -293,7 +293,7 @@ def test_what_another_version_judged_is_verified_or_that_version_named(case, mon
     monkeypatch.setattr(examine.verdicts, "derived", stricter)
     other = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert other.faults == ()
-    assert "this build comes to something else: VERDICT_DIFFERS" in other.unexamined[0]
+    assert "this build gives another result: VERDICT_DIFFERS" in other.unexamined[0]
     assert "install completions-conformance 0.1.0" in other.unexamined[0]
 
 
@@ -304,24 +304,24 @@ def test_a_contract_that_has_changed_since_names_the_version(case):
         case.certificate, case.bundle, verify.VerifierKnowledge(trusted(case.trust)), today(), case.specs
     )
     assert found.faults == ()
-    assert "the contract here is" in found.unexamined[0]
+    assert "the installed contract is" in found.unexamined[0]
 
 
 def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
     honest = examine.replan.planning.phases
 
-    def otherwise(*given, **more):
-        for phase in honest(*given, **{**more, "seed": 1}):
+    def otherwise(contract, checks, options):
+        for phase in honest(contract, checks, replace(options, seed=1)):
             yield replace(phase, name=f"{phase.name}!")
 
-    monkeypatch.setattr(examine.redraw.planning, "phases", otherwise)
+    monkeypatch.setattr(examine.replan.planning, "phases", otherwise)
     known = verify.VerifierKnowledge(trusted(case.trust))
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert [one.code for one in found.faults] == ["PLAN_DEPARTED"], "the plan that is fixed can still be drawn here"
     monkeypatch.setattr(examine.replan, "agrees", lambda *_: False)
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert found.faults == ()
-    assert "this installation plans otherwise" in found.unexamined[0]
+    assert "this installation plans different requests" in found.unexamined[0]
 
 
 # Levels
@@ -417,7 +417,7 @@ def test_a_key_that_others_can_read_does_not_sign(conformance, case):
     path = case.home / "none"
     path.write_text("-----BEGIN")
     path.chmod(0o600)
-    with pytest.raises(KeyFileError, match="is no private key"):
+    with pytest.raises(KeyFileError, match="is not a private key"):
         keys.load(path)
 
 

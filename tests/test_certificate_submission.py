@@ -116,7 +116,7 @@ def test_a_nonce_that_the_registry_knows(check, case, submitted):
     shutil.copy(case.certificate, submitted)
     code, out = check()
     assert code == 1
-    assert f"NONCE_REUSED: the nonce {NONCE} was used" in out
+    assert f"NONCE_REUSED: the nonce {NONCE} was already used" in out
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_nonce_that_the_registry_knows(check, case, submitted):
         (lambda folder: (folder / "product.toml").unlink(), "product.toml is missing"),
         (lambda folder: shutil.rmtree(folder / "bundle"), "bundle is missing"),
         (lambda folder: (folder / "certificate.json").unlink(), "certificate.json is missing"),
-        (lambda folder: (folder / "my.key").write_text("x"), "my.key does not belong here"),
+        (lambda folder: (folder / "my.key").write_text("x"), "my.key does not belong in a submission"),
         (lambda folder: (folder / "badge.svg").write_text("<svg/>"), "PAGE_DIFFERS"),
         (
             lambda folder: (folder / "README.md").write_text("# Made-up\n"),
@@ -134,7 +134,7 @@ def test_a_nonce_that_the_registry_knows(check, case, submitted):
         ),
         (lambda folder: (folder / "README.md").write_text(README.replace("no seed", "")), "the claim 'no seed'"),
         (lambda folder: (folder / "bundle/junit.xml").write_text(""), "FILE_CHANGED: junit.xml"),
-        (lambda folder: (folder / "bundle/link").symlink_to("/etc/hostname"), "bundle/link is a link"),
+        (lambda folder: (folder / "bundle/link").symlink_to("/etc/hostname"), "bundle/link is a symbolic link"),
     ],
 )
 def test_what_is_not_in_order_is_named(check, submitted, change, says):

@@ -467,7 +467,7 @@ def test_what_was_taken_back(what, tmp_path):
     name = {"certificate": found.id, "key": certified().ours["keyid"], "nonce": NONCE}[what]
     (tmp_path / "revoked").write_text(f"# taken back\n\n{name} the key was lost\n")
     again = verified(certified(), evidence=False, revoked=trust.revoked(tmp_path / "revoked"))
-    assert [str(one) for one in again.faults] == [f"REVOKED: {name[:16]}… is on the list: the key was lost"]
+    assert [str(one) for one in again.faults] == [f"REVOKED: {name[:16]}… is revoked: the key was lost"]
 
 
 def test_a_nonce_that_was_used_before(case, tmp_path):

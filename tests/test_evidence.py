@@ -232,5 +232,5 @@ def test_a_folder_without_results_is_told(conformance, tmp_path):
     (tmp_path / "a/results.json").write_text("{}")
     code, _, err = conformance("report", tmp_path)
     assert code == 2
-    assert "a/results.json says schema None" in err
+    assert "a/results.json: schema is null" in err
     assert Path(tmp_path / "index.html").exists()

@@ -215,7 +215,7 @@ def test_pytest_htmls_page_shows_ours_first_and_folds_its_own(visit, tmp_path, p
     tab.locator("tbody[id='usage.chunk.empty-choices'] .ev.here").wait_for()
     assert tab.get_by_role("heading", level=1).first.inner_text() == "Does not conform"
     assert not tab.locator("#results-table").is_visible()
-    tab.get_by_text("The same as pytest saw it").click()
+    tab.get_by_text("The same results in pytest-html’s own table").click()
     assert tab.locator("#results-table tbody").count() == 8
     tab.locator("#results-table").get_by_role("link", name="evidence of usage.chunk.empty-choices").click()
     assert tab.evaluate("scrollY") < tab.evaluate("document.querySelector('details.pytest').offsetTop")
@@ -229,7 +229,7 @@ def pytester_page(pytester, monkeypatch):
 
     run = fake_runs.failing()
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(launch, "check", lambda _: run.contract)
+    monkeypatch.setattr(launch, "checked_contract", lambda _: run.contract)
     monkeypatch.setattr(launch, "launch", lambda *_: run)
     plugins = ["-p", "conformance.plugin", "-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin"]
     pytester.runpytest_inprocess("--pyargs", "conformance.suite", *plugins, "--provider=example")

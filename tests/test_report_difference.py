@@ -263,10 +263,10 @@ def test_strict_is_asked_for(conformance, folders):
 def broken_files():
     good = made(verdict(PASS))
     yield "", "cannot be read"
-    yield "[]", "says schema 'list'"
-    yield json.dumps({**good, "schema": "x/1"}), "says schema 'x/1'"
-    yield json.dumps({**good, "requirements": 3}), "no list of objects"
-    yield json.dumps({**good, "requirements": ["a"]}), "no list of objects"
+    yield "[]", "schema is missing"
+    yield json.dumps({**good, "schema": "x/1"}), 'schema is "x/1"'
+    yield json.dumps({**good, "requirements": 3}), "is not a list of objects"
+    yield json.dumps({**good, "requirements": ["a"]}), "is not a list of objects"
     yield json.dumps({**good, "requirements": [{**good["requirements"][0], "outcome": "fine"}]}), "'fine' is not one of"
     yield json.dumps({**good, "target": "x"}), "$.target"
     yield json.dumps({name: value for name, value in good.items() if name != "seed"}), "lacks seed"

@@ -81,7 +81,7 @@ def test_links_inside_the_page_lead_somewhere():
 def test_a_row_holds_the_whole_story():
     text = Tree(rendered()).text
     for part in (
-        "Clients tell the accounting chunk from text",  # why
+        "Clients recognise this chunk by its empty choices",  # why
         "Send usage in a chunk of its own",  # how to fix
         "#/components/schemas/StreamOptions/properties/include_usage 001_example.txt:212",
         "6 occurrences in 6 exchanges, 2 broke the promise",
@@ -198,7 +198,7 @@ def test_results_that_cannot_be_read_are_named_and_left_out(tmp_path):
     text = Tree(index.write(tmp_path).read_text("utf-8")).text
     assert "1 of 2 targets conform" in text
     assert "torn/results.json cannot be read" in text
-    assert "old/results.json says schema 'other/1'" in text
+    assert 'old/results.json: schema is "other/1"' in text
     assert "cut/results.json lacks claims" in text
 
 

@@ -59,7 +59,7 @@ def test_a_row_tells_what_its_check_knows_and_how_to_ask_again():
     row = results.document(fake_runs.failing())["requirements"][0]
     assert row["id"] == "usage.chunk.empty-choices"
     assert row["outcome"] == "fail"
-    assert row["why"].startswith("Clients tell")
+    assert row["why"].startswith("Clients recognise")
     assert row["fix"].startswith("send usage in a chunk of its own")
     assert row["evidence"][0]["curl"].startswith("curl -sSNi http://127.0.0.1:8080/v1/completions")
 

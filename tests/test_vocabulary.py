@@ -35,8 +35,10 @@ PLACES = (
 )
 CLEAN = (
     "conformance/cli/*",
+    "conformance/certificate/*",
     "conformance/config/*",
     "conformance/pytest_plugin/*",
+    "conformance/report/*",
     "conformance/suite/*",
     "conformance/plugin.py",
     "conformance/__*__.py",

@@ -1,4 +1,4 @@
-"""The folder of one run under a plan: what may be in it, and the hashes that are signed for."""
+"""A bundle, the folder of one run with a plan lock: the files it may contain, and the hashes that are signed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from conformance.report import index, outputs
 from conformance.run.launch import RECORDING
 
 NEEDED: Final = (RECORDING, LOCK, index.RESULTS)
-"""What a certificate rests on."""
+"""The files that a certificate requires."""
 MADE: Final = frozenset({*NEEDED, index.REPORT, *outputs.MADE, "traffic.har"})
-"""What a run, and a rebuilding of its report, leaves behind."""
+"""The files that `conformance run` and `conformance report` write."""
 OWN: Final = "certificate"
-"""The folder inside of a bundle where its certificate stands unless another is named."""
+"""The folder inside a bundle for its certificate, unless another is given."""
 
 
 def contents(folder: Path) -> dict[str, Path]:
-    """The files of a bundle by name, the certificate's own folder left out."""
+    """The files of a bundle by name, without the certificate's own folder."""
     return {path.name: path for path in sorted(folder.iterdir()) if path.name != OWN}
 
 
 def strange(folder: Path) -> Iterator[Rejection]:
-    """What no run writes. A second recording beside the first would leave it open which one counts."""
+    """Files that no run writes. A second recording beside the first would make it unclear which one counts."""
     for name, path in contents(folder).items():
         if name not in MADE or path.is_symlink() or not path.is_file():
             kind = "a link" if path.is_symlink() else "a file" if path.is_file() else "a folder"
-            yield Rejection("FILE_STRANGE", f"{name} is {kind} that no run writes; take it out of the bundle")
+            yield Rejection("FILE_STRANGE", f"{name} is {kind} that no run writes; remove it from the bundle")
     for name in NEEDED:
         if not (folder / name).is_file():
             yield Rejection("FILE_MISSING", f"{name} is not in {folder}; expected all of {', '.join(NEEDED)}")
@@ -42,13 +42,13 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def compared(folder: Path, signed: Mapping[str, str]) -> Iterator[Rejection]:
-    """Where the bundle departs from what was signed for."""
-    found = hashes(folder)
-    for name in sorted(found.keys() | signed.keys()):
-        here, there = found.get(name), signed.get(name)
-        if here is None:
-            yield Rejection("FILE_MISSING", f"{name} was signed for and is not in {folder}")
-        elif there is None:
-            yield Rejection("FILE_STRANGE", f"{name} is in {folder} and was not signed for")
-        elif here != there:
-            yield Rejection("FILE_CHANGED", f"{name} has the hash {here[:12]}…, signed for is {there[:12]}…")
+    """Where the bundle differs from what was signed."""
+    present = hashes(folder)
+    for name in sorted(present.keys() | signed.keys()):
+        actual, expected = present.get(name), signed.get(name)
+        if actual is None:
+            yield Rejection("FILE_MISSING", f"{name} was signed and is not in {folder}")
+        elif expected is None:
+            yield Rejection("FILE_STRANGE", f"{name} is in {folder} and was not signed")
+        elif actual != expected:
+            yield Rejection("FILE_CHANGED", f"{name} has the hash {actual[:12]}…; signed was {expected[:12]}…")

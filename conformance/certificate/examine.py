@@ -1,4 +1,4 @@
-"""A bundle examined on its own: files, chain, plan, verdicts, secrets. What `certify` demands and `verify` repeats."""
+"""A bundle examined: files, hash chain, plan, verdicts, secrets. `certify` requires it and `verify` repeats it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from conformance.run.launch import RECORDING
 
 @dataclass(frozen=True)
 class Examined:
-    """What a bundle holds and what is wrong with it. `needs`: what this build of the suite cannot examine, and why."""
+    """The content of a bundle and its faults. `needs`: what this build of the suite cannot examine, and why."""
 
     faults: tuple[Rejection, ...]
     needs: str = ""
@@ -37,18 +37,18 @@ class Examined:
 
 
 def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = ()) -> Examined:
-    """Examine a bundle. What cannot be read ends the examination; everything else is told side by side."""
+    """Examine a bundle. An unreadable file ends the examination; all other problems are collected."""
     faults: list[Rejection] = []
     try:
         return _examined(folder, specs, secrets, faults)
-    except Exception as error:  # noqa: BLE001 - a stranger's bundle, whatever is in it, gets an answer and no traceback
-        told = f"{type(error).__name__}: {error}; make the run again, or report this if nobody has edited it"
-        return Examined((*faults, Rejection("BUNDLE_MALFORMED", told)))
+    except Exception as error:  # noqa: BLE001 - an untrusted bundle gets an answer, never a traceback
+        message = f"{type(error).__name__}: {error}; run again, or report this if the bundle was not edited"
+        return Examined((*faults, Rejection("BUNDLE_MALFORMED", message)))
 
 
 def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], faults: list[Rejection]) -> Examined:
     faults += bundle.strange(folder)
-    if any(one.code == "FILE_MISSING" for one in faults):
+    if any(fault.code == "FILE_MISSING" for fault in faults):
         return Examined(tuple(faults))
     lock, recording = _lock(folder, faults), _recording(folder, faults)
     if lock is None or recording is None:
@@ -58,23 +58,24 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
         return Examined(tuple(faults), lock=lock, recording=recording)
     faults += evidence.planned(recording, lock)
     faults += evidence.ordered(folder / RECORDING)
-    known = [*secrets, lock.canary]
-    faults += leaks.leaks(bundle.contents(folder), recording.exchanges, known)
-    told = verdicts.read(folder / RESULTS)
-    if isinstance(told, Rejection):
-        return Examined((*faults, told), lock=lock, recording=recording)
-    faults += verdicts.waived(told)
-    contract, then, needs = _terms(lock, specs, faults)
-    if contract is None or then is None or any(one.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for one in faults):
+    faults += leaks.leaks(bundle.contents(folder), recording.exchanges, [*secrets, lock.canary])
+    stored = verdicts.read(folder / RESULTS)
+    if isinstance(stored, Rejection):
+        return Examined((*faults, stored), lock=lock, recording=recording)
+    faults += verdicts.waived(stored)
+    contract, required, needs = _terms(lock, specs, faults)
+    if contract is None or required is None or any(fault.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for fault in faults):
         return Examined(tuple(faults), needs, lock, recording)
-    now = verdicts.derived(recording, contract)
+    derived = verdicts.derived(recording, contract)
     departures = [Rejection("PLAN_DEPARTED", message) for message in replan.departures(recording, lock, contract)]
     if departures and not replan.agrees(lock, contract):
-        needs, departures = _needs(lock, "this installation plans otherwise"), []
-    doubts = [*departures, *verdicts.compared(told, now)]
+        needs, departures = _needs(lock, "this installation plans different requests"), []
+    doubts = [*departures, *verdicts.compared(stored, derived)]
     if doubts and lock.document["suite"] != build():
-        needs, doubts = _needs(lock, f"this build comes to something else: {doubts[0]}"), []
-    return Examined((*faults, *doubts, *verdicts.complete(now, then)), needs, lock, recording, contract, now)
+        needs, doubts = _needs(lock, f"this build gives another result: {doubts[0]}"), []
+    return Examined(
+        (*faults, *doubts, *verdicts.complete(derived, required)), needs, lock, recording, contract, derived
+    )
 
 
 def _lock(folder: Path, faults: list[Rejection]) -> PlanLock | None:
@@ -96,20 +97,22 @@ def _recording(folder: Path, faults: list[Rejection]) -> Recording | None:
 def _terms(
     lock: PlanLock, specs: Sequence[Path], faults: list[Rejection]
 ) -> tuple[Contract | None, frozen.RequirementSet | None, str]:
-    """The contract and the set that the plan names, or what has to be installed to have them."""
-    told, wanted = lock.document["contract"], lock.document["requirements"]
+    """The contract and requirement set that the plan names, or what must be installed to have them."""
+    planned, planned_set = lock.document["contract"], lock.document["requirements"]
     try:
-        contract = contracts.load(told["provider"], specs, load_checks())
-        then = frozen.in_force(told["provider"], wanted["date"], specs)
+        contract = contracts.load(planned["provider"], specs, load_checks())
+        required = frozen.in_force(planned["provider"], planned_set["date"], specs)
     except contracts.ContractError as error:
-        return None, None, _needs(lock, f"the contract is not here ({error})")
-    if contract.sha256 != told["sha256"]:
-        here, there = contract.sha256, str(told["sha256"])
-        return None, None, _needs(lock, f"the contract here is {here:.12}…, that of the plan {there:.12}…")
-    if locks.set_hash(then) != wanted["sha256"]:
-        faults.append(Rejection("SET_DIFFERS", f"the set of {then.date} here is not the plan's of {wanted['date']}"))
+        return None, None, _needs(lock, f"the contract cannot be loaded ({error})")
+    if contract.sha256 != planned["sha256"]:
+        here, there = contract.sha256, str(planned["sha256"])
+        return None, None, _needs(lock, f"the installed contract is {here:.12}…, that of the plan {there:.12}…")
+    if locks.set_hash(required) != planned_set["sha256"]:
+        faults.append(
+            Rejection("SET_DIFFERS", f"the installed set of {required.date} is not the plan's of {planned_set['date']}")
+        )
         return None, None, ""
-    return frozen.pinned(contract, then), then, ""
+    return frozen.pinned(contract, required), required, ""
 
 
 def _needs(lock: PlanLock, why: str) -> str:

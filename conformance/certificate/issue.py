@@ -1,4 +1,4 @@
-"""A bundle → its certificate: refused with reasons, or the envelope, a page for people and a badge."""
+"""A bundle → its certificate: refused with reasons, or the envelope, a page and a badge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROFILE: Final = "certify"
 
 @dataclass(frozen=True)
 class Issued:
-    """A certificate with what is drawn from it, or why there is none."""
+    """A certificate with its page and badge, or the reasons why there is none."""
 
     faults: tuple[Rejection, ...]
     statement: dict[str, Any]
@@ -39,42 +39,43 @@ def issue(
     specs: Sequence[Path],
     secrets: Sequence[str],
 ) -> Issued:
-    """Certify a bundle. `nonce` is the one that the signer gave, `secrets` must not be found in the files."""
-    found = examine(folder, specs, secrets)
-    faults = [*found.faults, *_demanded(found, terms, nonce)]
-    if found.needs:
-        faults.append(Rejection("SUITE_DIFFERS", found.needs))
+    """Certify a bundle. `nonce` is the one that the signer gave; `secrets` must not occur in the files."""
+    examined = examine(folder, specs, secrets)
+    faults = [*examined.faults, *_required(examined, terms, nonce)]
+    if examined.needs:
+        faults.append(Rejection("SUITE_DIFFERS", examined.needs))
     if faults:
         return Issued(tuple(faults), {}, {})
-    told = statement(found, bundle.hashes(folder), terms)
-    envelope = dsse.sign(canonical(told), key)
-    files = {CERTIFICATE: dsse.written(envelope), **page.drawn(told, envelope.id)}
-    return Issued((), told, files)
+    signed = statement(examined, bundle.hashes(folder), terms)
+    envelope = dsse.sign(canonical(signed), key)
+    files = {CERTIFICATE: dsse.written(envelope), **page.drawn(signed, envelope.id)}
+    return Issued((), signed, files)
 
 
-def _demanded(found: Examined, terms: CertificateTerms, nonce: str | None) -> Iterator[Rejection]:
-    """What a level of assurance asks for beyond a bundle that is whole."""
-    if found.lock is None:
+def _required(examined: Examined, terms: CertificateTerms, nonce: str | None) -> Iterator[Rejection]:
+    """What a certificate and its level of assurance require beyond a bundle without faults."""
+    if examined.lock is None:
         return
-    lock: PlanLock = found.lock
+    lock: PlanLock = examined.lock
     if lock.document["suite"] != build():
         made = lock.document["suite"]
         yield Rejection(
-            "SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that one"
+            "SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that version"
         )
     if lock.document["profile"] != PROFILE:
-        yield Rejection("PLAN_DEPARTED", f"the plan has the profile {lock.document['profile']}; certified is {PROFILE}")
+        yield Rejection("PLAN_DEPARTED", f"the plan has the profile {lock.document['profile']}; expected {PROFILE}")
     if not lock.document["hostile"]:
-        yield Rejection("PLAN_DEPARTED", "the plan leaves hostile requests out, and a certificate speaks of them")
+        yield Rejection("PLAN_DEPARTED", "the plan leaves out adversarial requests, which a certificate covers")
     if nonce is not None and nonce != lock.nonce:
-        yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce!r:.40}, given was {nonce!r:.40}")
+        yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce:.40}; expected {nonce:.40}")
     if terms.assurance == SELF:
         return
     if nonce is None:
         yield Rejection(
-            "NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; name it with --nonce"
+            "NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; give it with --nonce"
         )
     if lock.document["seed"] != seed_of(lock.nonce):
         yield Rejection(
-            "SEED_CHOSEN", f"the seed is {lock.document['seed']}; expected {seed_of(lock.nonce)}, of the nonce"
+            "SEED_CHOSEN",
+            f"the seed is {lock.document['seed']}; expected {seed_of(lock.nonce)}, derived from the nonce",
         )

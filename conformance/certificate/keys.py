@@ -1,4 +1,4 @@
-"""Ed25519 keys: made, kept, read, used. The only place for cryptography."""
+"""Ed25519 keys: generated, stored, loaded, used. The only module that imports cryptography."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ PRIVATE_MODE: Final = 0o600
 
 
 class KeyFileError(ValueError):
-    """A key that cannot be made or used: in one line, why."""
+    """A key cannot be created or used; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Public:
-    """Whose signature it is."""
+    """A public key."""
 
     raw: bytes
 
     @property
     def id(self) -> str:
-        """The hash of the key, by which lists and envelopes name it."""
+        """The hash of the key, which identifies it in lists and envelopes."""
         return digest(self.raw)
 
-    def verifies(self, signature: bytes, said: bytes) -> bool:
+    def verifies(self, signature: bytes, message: bytes) -> bool:
         try:
-            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, said)
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
         except (InvalidSignature, ValueError):
             return False
         return True
@@ -54,7 +54,7 @@ class Public:
 
 @dataclass(frozen=True, slots=True)
 class Private:
-    """What signs; it shows in no representation."""
+    """A private key; its repr does not show it."""
 
     _key: Ed25519PrivateKey = field(repr=False)
 
@@ -62,16 +62,16 @@ class Private:
     def public(self) -> Public:
         return Public(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
-    def sign(self, said: bytes) -> bytes:
-        return self._key.sign(said)
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message)
 
 
 def generate(path: Path, name: str = "") -> Public:
-    """Write a new key, readable by its owner only, and its public half beside it; nothing is ever replaced."""
+    """Write a new key, readable only by its owner, and its public key beside it; no file is ever replaced."""
     beside = path.with_name(f"{path.name}.pub")
-    for one in (path, beside):
-        if os.path.lexists(one):
-            raise KeyFileError(f"{one} is there already, and a key is never replaced; give another name")
+    for file_path in (path, beside):
+        if os.path.lexists(file_path):
+            raise KeyFileError(f"{file_path} exists, and a key is never replaced; give another name")
     key = Ed25519PrivateKey.generate()
     public = Private(key).public
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE)
@@ -91,29 +91,29 @@ def generate(path: Path, name: str = "") -> Public:
 
 
 def load(path: Path) -> Private:
-    """A private key from its file, which nobody else may read."""
+    """A private key from its file, which only its owner may read."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         data = path.read_bytes()
     except OSError as error:
         raise KeyFileError(f"{path} cannot be read: {error.strerror}; make a key with `conformance keygen`") from None
     if mode & 0o077:
-        raise KeyFileError(f"{path} can be read by others (mode {mode:04o}); chmod 600 it, or make a new key")
+        raise KeyFileError(f"{path} can be read by others (mode {mode:04o}); run `chmod 600` on it, or make a new key")
     try:
         key = load_pem_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyFileError(f"{path} is no private key in PEM; make one with `conformance keygen`") from None
+        raise KeyFileError(f"{path} is not a private key in PEM format; make one with `conformance keygen`") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise KeyFileError(f"{path} is no Ed25519 key; make one with `conformance keygen`")
+        raise KeyFileError(f"{path} is not an Ed25519 key; make one with `conformance keygen`")
     return Private(key)
 
 
 def public(kind: str, encoded: str) -> Public:
-    """A public key from the two words that stand for it."""
+    """A public key from its two words, `ed25519 BASE64`."""
     try:
         raw = b64decode(encoded, validate=True)
     except ValueError:
         raw = b""
     if kind != KIND or len(raw) != 32:
-        raise KeyFileError(f"{kind} {encoded[:16]}… is no public key; expected '{KIND} BASE64', as a .pub file has it")
+        raise KeyFileError(f"{kind} {encoded[:16]}… is not a public key; expected '{KIND} BASE64', as in a .pub file")
     return Public(raw)

@@ -1,7 +1,7 @@
-"""Secrets in what is about to be shown to others: the canary of the run, and credentials by the name of their header.
+"""Secrets in files that will be published: the canary of the run, and credentials by the name of their header field.
 
-The canary is the wrong key that the run sends to see it refused. It is masked as the right one is, so where it is
-found, the right one may stand as well.
+The canary is the wrong key that the run sends, expecting a refusal. It is redacted as the right key is, so wherever it
+is found, the right key may be found as well.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from conformance.send import Redaction
 
 
 def leaks(files: Mapping[str, Path], exchanges: Iterable[Exchange], secrets: Iterable[str]) -> Iterator[Rejection]:
-    """Where one of the secrets stands in any form, compressed replies included, and where a credential was kept."""
+    """Where a secret occurs in any form, including compressed responses, and where a credential was recorded."""
     redaction = Redaction(secrets)
     for name, path in files.items():
         data = path.read_bytes() if path.is_file() else b""
         if redaction.data(data) != data:
             yield Rejection(
-                "SECRET_FOUND", f"{name} holds the canary or the key; publish nothing of it, change the key"
+                "SECRET_FOUND", f"{name} contains the canary or the key; do not publish it, and change the key"
             )
-    for x in exchanges:
-        kept = [name for name, _ in x.case.headers if is_secret(name)]
-        if kept:
+    for exchange in exchanges:
+        case = exchange.case
+        credentials = [name for name, _ in case.headers if is_secret(name)]
+        if credentials:
             yield Rejection(
-                "SECRET_FOUND", f"the request {x.case.id} holds the header {kept[0]}; change that credential"
+                "SECRET_FOUND", f"the request {case.id} contains the header {credentials[0]}; change that credential"
             )
-        if any(redaction.attempt(one) != one for one in x.attempts):
-            yield Rejection("SECRET_FOUND", f"a reply to {x.case.id} holds the canary or the key; change the key")
+        if any(redaction.attempt(attempt) != attempt for attempt in exchange.attempts):
+            yield Rejection("SECRET_FOUND", f"a reply to {case.id} contains the canary or the key; change the key")

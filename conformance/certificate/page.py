@@ -1,4 +1,4 @@
-"""The certificate for people: a page that can be printed, and a badge. Both are drawings; what counts is signed."""
+"""The certificate for people: a printable page and a badge. Only certificate.json is signed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.certificate.statement import FAILED, OURS, WARNED
 from conformance.certificate.trust import ASSURANCE
 from conformance.recording.plan_lock import seed_of
 from conformance.report import badge
-from conformance.report.page import environment
+from conformance.report.page import environment, mutation_text
 from conformance.report.tally import plural
 from conformance.report.text import visible
 
@@ -23,19 +23,20 @@ PAGE: Final = "certificate.html"
 COLOURS: Final = {FULL: "conformant", "partial": "incomplete", NONE: "broken"}
 
 
-def drawn(told: Mapping[str, Any], id: str) -> dict[str, bytes]:  # noqa: A002
-    """Page and badges by the name of their file."""
-    label, message, colour = _said(told)
+def drawn(statement: Mapping[str, Any], certificate_id: str) -> dict[str, bytes]:
+    """Page and badges by file name."""
+    label, message, colour = _badge(statement)
     shield = {"schemaVersion": 1, "label": label, "message": message, "color": badge.COLOURS[colour][0]}
     return {
-        PAGE: render(told, id).encode("utf-8"),
+        PAGE: render(statement, certificate_id).encode("utf-8"),
         "badge.svg": badge.plaque(label, message, badge.COLOURS[colour][1]).encode("utf-8"),
         "badge.json": (json.dumps(shield) + "\n").encode("utf-8"),
     }
 
 
-def _said(told: Mapping[str, Any]) -> tuple[str, str, str]:
-    ours = told["predicate"][OURS]
+def _badge(statement: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Label, message and colour."""
+    ours = statement["predicate"][OURS]
     index, score = ours["index"], ours["score"]
     message = f"{ours['level']}, {score['passed']} of {plural(index['of'], 'MUST')}, until {ours['expires_on']}"
     name = visible(ours["target"]["name"])
@@ -43,11 +44,11 @@ def _said(told: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{short} conformance", message, COLOURS[ours["level"]]
 
 
-def render(told: Mapping[str, Any], id: str) -> str:  # noqa: A002
-    """The page: one file, no script, nothing loaded from anywhere."""
-    predicate = told["predicate"]
+def render(statement: Mapping[str, Any], certificate_id: str) -> str:
+    """The page: one file without scripts that loads nothing."""
+    predicate = statement["predicate"]
     ours = predicate[OURS]
-    about = {one["name"]: one["about"] for one in areas()}
+    about = {area["name"]: area["about"] for area in areas()}
     template = environment().from_string(_text("certificate.jinja2"))
     return template.render(
         style=Markup(files("conformance.report").joinpath("templates", "style.css").read_text("utf-8")),  # noqa: S704
@@ -55,24 +56,25 @@ def render(told: Mapping[str, Any], id: str) -> str:  # noqa: A002
         title=f"Certificate: {ours['target']['name']}",
         predicate=predicate,
         ours=ours,
-        id=id,
+        id=certificate_id,
         headline=_headline(predicate),
         areas=[(name, about[name], ours["areas"][name]) for name in names() if name in ours["areas"]],
-        seed="follows from the nonce" if ours["plan"]["seed"] == seed_of(ours["plan"]["nonce"]) else "chosen by hand",
+        seed="derived from the nonce" if ours["plan"]["seed"] == seed_of(ours["plan"]["nonce"]) else "chosen freely",
         assurance=ASSURANCE[ours["assurance"]],
         most=MOST_NAMES,
+        mutation_text=mutation_text,
     )
 
 
 def _headline(predicate: Mapping[str, Any]) -> str:
     ours = predicate[OURS]
     if ours["level"] == NONE:
-        return "No MUST was seen to hold."
+        return "No MUST was verified to hold."
     if predicate["result"] == FAILED:
         lacking = [name for name in names() if ours["areas"][name]["lacking"]]
-        return f"Conforms in part: {', '.join(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} something."
+        return f"Conforms in part: something is lacking in {', '.join(lacking)}."
     claims = f" Claimed: {', '.join(ours['claims'])}." if ours["claims"] else ""
-    warned = " SHOULDs are not all met." if predicate["result"] == WARNED else ""
+    warned = " Some SHOULDs are broken." if predicate["result"] == WARNED else ""
     return f"Every MUST that applies was verified and holds.{warned}{claims}"
 
 

@@ -1,4 +1,4 @@
-"""Every verdict again, from the recorded bytes alone, and whether all that is required has one."""
+"""Every verdict derived again from the recorded bytes alone, and whether every requirement has one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROW: Final = (
 
 
 def derived(recording: Recording, contract: Contract) -> dict[str, Any]:
-    """results.json as the recorded bytes give it, without waivers."""
+    """results.json as it follows from the recorded bytes, without waivers."""
     header, footer = recording.header, recording.footer or {}
     target = header["target"]
     exchanges = recording.exchanges
@@ -50,35 +50,37 @@ def derived(recording: Recording, contract: Contract) -> dict[str, Any]:
     return results.document(run)
 
 
-def compared(told: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Rejection]:
+def compared(stored: Mapping[str, Any], derived: Mapping[str, Any]) -> Iterator[Rejection]:
     """Where results.json and the recorded bytes disagree."""
-    before = {row["id"]: row for row in told["requirements"]}
-    after = {row["id"]: row for row in now["requirements"]}
-    for id in sorted(before.keys() | after.keys()):  # noqa: A001
-        one, other = before.get(id), after.get(id)
-        if one is None or other is None:
-            where = "results.json alone" if one else "the derived verdicts alone"
-            yield Rejection("VERDICT_DIFFERS", f"{id} stands in {where}")
-        elif one["outcome"] != other["outcome"]:
-            now_is = f"{other['outcome']} {other['reason']}".strip()
-            yield Rejection("VERDICT_DIFFERS", f"{id} is {one['outcome']}; the recorded bytes give {now_is:.160}")
+    stored_rows = {row["id"]: row for row in stored["requirements"]}
+    derived_rows = {row["id"]: row for row in derived["requirements"]}
+    for name in sorted(stored_rows.keys() | derived_rows.keys()):
+        was, now = stored_rows.get(name), derived_rows.get(name)
+        if was is None or now is None:
+            where = "results.json" if was else "the derived verdicts"
+            yield Rejection("VERDICT_DIFFERS", f"{name} is only in {where}")
+        elif was["outcome"] != now["outcome"]:
+            verdict = f"{now['outcome']} {now['reason']}".strip()
+            yield Rejection("VERDICT_DIFFERS", f"{name} is {was['outcome']}; the recorded bytes give {verdict:.160}")
         else:
-            yield from _other(f"{id} ", one, other, ROW)
-            if _places(one) != _places(other):
-                yield Rejection("RESULTS_DIFFER", f"{id} has other evidence than the recorded bytes give")
-    yield from _other("", told, now, HEAD)
+            yield from _differences(f"{name} ", was, now, ROW)
+            if _evidence(was) != _evidence(now):
+                yield Rejection("RESULTS_DIFFER", f"{name} has other evidence than the recorded bytes give")
+    yield from _differences("", stored, derived, HEAD)
 
 
-def _other(where: str, one: Mapping[str, Any], other: Mapping[str, Any], names: Iterable[str]) -> Iterator[Rejection]:
+def _differences(
+    where: str, stored: Mapping[str, Any], derived: Mapping[str, Any], names: Iterable[str]
+) -> Iterator[Rejection]:
     for name in names:
-        here, there = one.get(name), other.get(name)
-        if here != there:
-            said = f"{where}{name} is {_short(here)}; the recorded bytes give {_short(there)}"
-            yield Rejection("RESULTS_DIFFER", said)
+        was, now = stored.get(name), derived.get(name)
+        if was != now:
+            message = f"{where}{name} is {_short(was)}; the recorded bytes give {_short(now)}"
+            yield Rejection("RESULTS_DIFFER", message)
 
 
-def _places(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return [(one["case"], one["at"], one["message"]) for one in row["evidence"]]
+def _evidence(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(entry["case"], entry["at"], entry["message"]) for entry in row["evidence"]]
 
 
 def _short(value: Any) -> str:
@@ -94,23 +96,23 @@ def read(path: Path) -> dict[str, Any] | Rejection:
         return Rejection("RESULTS_DIFFER", str(error))
 
 
-def waived(told: Mapping[str, Any]) -> Iterator[Rejection]:
-    """Failures that were accepted: a certificate shows what is, not what somebody agreed to."""
-    rows = [row["id"] for row in told["requirements"] if row["waiver"]]
-    if rows or told["waiver_faults"]:
-        named = rows[0] if rows else told["waiver_faults"][0]
-        count = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        yield Rejection("WAIVED", f"{named}{count} was judged with waivers; make the run without --waivers")
+def waived(stored: Mapping[str, Any]) -> Iterator[Rejection]:
+    """Waived failures: a certificate says what was observed, not what somebody accepts."""
+    rows = [row["id"] for row in stored["requirements"] if row["waiver"]]
+    if rows or stored["waiver_faults"]:
+        first = rows[0] if rows else stored["waiver_faults"][0]
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        yield Rejection("WAIVED", f"{first}{more} was judged with waivers; run again without --waivers")
 
 
-def complete(now: Mapping[str, Any], then: RequirementSet) -> Iterator[Rejection]:
-    """Whether each required requirement has a verdict that settles it."""
-    rows = {row["id"]: row for row in now["requirements"]}
-    for id, level in sorted(then.levels.items()):  # noqa: A001
-        row = rows.get(id)
+def complete(derived: Mapping[str, Any], required: RequirementSet) -> Iterator[Rejection]:
+    """Whether every requirement of the set has a conclusive verdict."""
+    rows = {row["id"]: row for row in derived["requirements"]}
+    for name, level in sorted(required.levels.items()):
+        row = rows.get(name)
         if row is None:
-            yield Rejection("REQUIREMENT_OPEN", f"{id} ({level}) is required and has no verdict")
+            yield Rejection("REQUIREMENT_OPEN", f"{name} ({level}) is required and has no verdict")
         elif row["outcome"] == "error":
-            yield Rejection("SUITE_FAULT", f"{id}: {row['reason']:.160}")
+            yield Rejection("SUITE_FAULT", f"{name}: {row['reason']:.160}")
         elif row["incomplete"]:
-            yield Rejection("REQUIREMENT_OPEN", f"{id} ({level}) is {row['outcome']}: {row['reason']:.160}")
+            yield Rejection("REQUIREMENT_OPEN", f"{name} ({level}) is {row['outcome']}: {row['reason']:.160}")

@@ -1,4 +1,4 @@
-"""The statement: an in-toto test-result about one bundle, with what is ours under a name of its own."""
+"""The statement: an in-toto test result about one bundle, with the members of this suite under one name."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"
 OURS: Final = "completionsConformance"
 FORMAT: Final = "conformance-certificate/1"
 MOST_DAYS: Final = 366
-WITHOUT_KEY: Final = "no key was given, so what a missing or wrong one does was not asked"
+WITHOUT_KEY: Final = "no key was given, so requests with a missing or wrong key were not sent"
 PASSED, WARNED, FAILED = "PASSED", "WARNED", "FAILED"
 
 
 class StatementError(ValueError):
-    """A signed text that is no certificate of ours."""
+    """A signed payload that is not a certificate of this format."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateTerms:
-    """What the signer adds to what was found."""
+    """What the signer adds to the results."""
 
     assurance: str
     issuer: str
@@ -43,12 +43,12 @@ class CertificateTerms:
 
     @property
     def expires_on(self) -> date:
-        """The last day."""
+        """The last day on which the certificate is valid."""
         return self.issued_at.date() + timedelta(days=self.days)
 
 
-def statement(found: Examined, hashes: Mapping[str, str], terms: CertificateTerms) -> dict[str, Any]:
-    """The statement about a bundle that was examined and found whole."""
+def statement(examined: Examined, hashes: Mapping[str, str], terms: CertificateTerms) -> dict[str, Any]:
+    """The statement about a bundle that was examined without faults."""
     issued = {
         "issued_at": terms.issued_at.astimezone(UTC).isoformat(timespec="seconds"),
         "expires_on": terms.expires_on.isoformat(),
@@ -58,23 +58,23 @@ def statement(found: Examined, hashes: Mapping[str, str], terms: CertificateTerm
         "public_key": str(terms.key),
     }
     subject = [{"name": name, "digest": {"sha256": value}} for name, value in sorted(hashes.items())]
-    predicate = derived(found)
+    predicate = derived(examined)
     ours = {**predicate[OURS], **issued}
     return {"_type": TYPE, "subject": subject, "predicateType": PREDICATE, "predicate": {**predicate, OURS: ours}}
 
 
-def derived(found: Examined) -> dict[str, Any]:
-    """The part of the predicate that follows from the bundle alone, and is made again when it is verified."""
-    assert found.lock is not None  # noqa: S101 - what was examined without a fault has all of it
-    assert found.recording is not None  # noqa: S101
-    told, recording, results = found.lock.document, found.recording, found.results
+def derived(examined: Examined) -> dict[str, Any]:
+    """The part of the predicate that follows from the bundle alone, and is derived again by `verify`."""
+    assert examined.lock is not None  # noqa: S101 - a bundle without faults has both
+    assert examined.recording is not None  # noqa: S101
+    plan, recording, results = examined.lock.document, examined.recording, examined.results
     rows = [row for row in results["requirements"] if scored(row)]
-    areas = levels(rows, told["claims"])
+    areas = levels(rows, plan["claims"])
     failed = sorted(name for area in areas.values() for name in area["lacking"])
     warned = sorted(row["id"] for row in rows if broken(row) and row["id"] not in failed)
     return {
         "result": FAILED if failed else WARNED if warned else PASSED,
-        "configuration": _configuration(told),
+        "configuration": _configuration(plan),
         "passedTests": sorted(row["id"] for row in rows if row["outcome"] == "pass"),
         "warnedTests": warned,
         "failedTests": failed,
@@ -85,15 +85,15 @@ def derived(found: Examined) -> dict[str, Any]:
             "index": results["index"],
             "score": results["score"],
             "target": results["target"],
-            "claims": told["claims"],
-            "left_out": [] if told["target"]["has_key"] else [WITHOUT_KEY],
-            "contract": told["contract"],
-            "requirements": told["requirements"],
+            "claims": plan["claims"],
+            "left_out": [] if plan["target"]["has_key"] else [WITHOUT_KEY],
+            "contract": plan["contract"],
+            "requirements": plan["requirements"],
             "not_applicable": sorted(row["id"] for row in rows if row["outcome"] == "not_applicable"),
             "not_scored": sorted(row["id"] for row in results["requirements"] if not scored(row)),
             "plan": {
-                **{name: told[name] for name in ("nonce", "nonce_origin", "planned_at", "seed", "profile")},
-                "sha256": found.lock.sha256,
+                **{name: plan[name] for name in ("nonce", "nonce_origin", "planned_at", "seed", "profile")},
+                "sha256": examined.lock.sha256,
                 "requests_sha256": results["plan_sha256"],
             },
             "evidence": {
@@ -102,51 +102,51 @@ def derived(found: Examined) -> dict[str, Any]:
                 "started_at": results["started_at"],
                 **results["totals"],
             },
-            "suite": told["suite"],
-            "mutation_score": _proof(results),
+            "suite": plan["suite"],
+            "mutation_score": _mutation_score(results),
         },
     }
 
 
-def _proof(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How many planted faults this suite finds under this contract, with the build that this was measured on."""
+def _mutation_score(results: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The mutation score of this contract and profile, with the build that it was measured on."""
     score = results["mutation_score"]
     return {**score, "catalogue_sha256": score["build"]} if score else None
 
 
-def _configuration(told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the run was made with, as in-toto's resource descriptors."""
-    contract, folder = told["contract"], f"specs/{told['contract']['provider']}"
-    named = (
+def _configuration(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The inputs of the run, as in-toto resource descriptors."""
+    contract, folder = plan["contract"], f"specs/{plan['contract']['provider']}"
+    files = (
         (f"{folder}/openapi.yaml", contract["openapi_sha256"]),
         (f"{folder}/contract.yaml", contract["contract_sha256"]),
-        (f"{folder}/frozen/{told['requirements']['date']}.yaml", told["requirements"]["sha256"]),
+        (f"{folder}/frozen/{plan['requirements']['date']}.yaml", plan["requirements"]["sha256"]),
     )
     suite = {
         "name": "completions-conformance",
-        "uri": f"pkg:pypi/completions-conformance@{told['suite']['version']}",
-        "digest": {"sha256": told["suite"]["sha256"]},
+        "uri": f"pkg:pypi/completions-conformance@{plan['suite']['version']}",
+        "digest": {"sha256": plan["suite"]["sha256"]},
     }
-    return [suite, *({"name": name, "digest": {"sha256": value}} for name, value in named)]
+    return [suite, *({"name": name, "digest": {"sha256": value}} for name, value in files)]
 
 
 def parse(payload: bytes) -> dict[str, Any]:
-    """The statement that was signed; StatementError where it is none of ours, so that nobody else need look again."""
+    """The signed statement, validated; StatementError if it is not a certificate of this format."""
     try:
-        told: Any = json.loads(payload)
-        wrong = best_match(_validator().iter_errors(told))
-        if wrong is not None:
-            raise StatementError(f"{wrong.json_path}: {wrong.message:.120}; expected a certificate of {FORMAT}")
-        ours = told["predicate"][OURS]
-        aware = datetime.fromisoformat(ours["issued_at"]).tzinfo, date.fromisoformat(ours["expires_on"])
+        document: dict[str, Any] = json.loads(payload)
+        invalid = best_match(_validator().iter_errors(document))
+        if invalid is not None:
+            raise StatementError(f"{invalid.json_path}: {invalid.message:.120}; expected a certificate of {FORMAT}")
+        ours = document["predicate"][OURS]
+        time_zone = datetime.fromisoformat(ours["issued_at"]).tzinfo
+        date.fromisoformat(ours["expires_on"])
     except StatementError:
         raise
     except (ValueError, RecursionError) as error:
-        raise StatementError(f"it cannot be read ({type(error).__name__}: {error})") from None
-    if aware[0] is None:
-        raise StatementError(f"it was issued at {ours['issued_at']}, nobody knows where; expected a time zone")
-    found: dict[str, Any] = told
-    return found
+        raise StatementError(f"the statement cannot be read ({type(error).__name__}: {error})") from None
+    if time_zone is None:
+        raise StatementError(f"issued_at is {ours['issued_at']}; expected a time zone")
+    return document
 
 
 @cache
@@ -155,11 +155,11 @@ def _validator() -> Draft202012Validator:
     return Draft202012Validator(json.loads(text))
 
 
-def signed_for(told: Mapping[str, Any]) -> dict[str, str]:
-    """The hashes that were signed for, by file."""
-    return {one["name"]: one["digest"]["sha256"] for one in told["subject"]}
+def signed_for(document: Mapping[str, Any]) -> dict[str, str]:
+    """The signed hashes, by file."""
+    return {subject["name"]: subject["digest"]["sha256"] for subject in document["subject"]}
 
 
 def nonce_of(payload: bytes) -> str:
-    """The nonce that a certificate used up."""
+    """The nonce of a certificate."""
     return str(parse(payload)["predicate"][OURS]["plan"]["nonce"])

@@ -1,4 +1,4 @@
-"""The reviewer's checklist on a folder that was submitted: one line each, nothing sent."""
+"""The reviewer's checklist for a submitted folder: one line for each point, without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HEADING: Final = re.compile(r"^#+ .*reproduc", re.IGNORECASE | re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One point of the list; `holds` is None where it cannot be told here."""
+    """One point of the checklist; `holds` is None where it cannot be decided here."""
 
     about: str
     holds: bool | None
@@ -34,52 +34,52 @@ class Entry:
 
 
 def checked(folder: Path, known: VerifierKnowledge, day: date, specs: Sequence[Path] = ()) -> Iterator[Entry]:
-    """Every point of the list."""
+    """All points of the checklist."""
     yield from _files(folder)
-    found = Verified(())
+    verified = Verified(())
     if (folder / CERTIFICATE).is_file():
         evidence = folder / BUNDLE if (folder / BUNDLE).is_dir() else None
-        found = verify(folder / CERTIFICATE, evidence, known, day, specs)
-        yield from _certificate(found)
-    yield from _product(folder, found)
-    yield from _readme(folder, found)
-    yield from _nonce(known, found)
+        verified = verify(folder / CERTIFICATE, evidence, known, day, specs)
+        yield from _certificate(verified)
+    yield from _product(folder, verified)
+    yield from _readme(folder, verified)
+    yield from _nonce(known, verified)
 
 
 def _files(folder: Path) -> Iterator[Entry]:
-    there = {path.name for path in folder.iterdir() if not path.name.startswith(".git")}
+    present = {path.name for path in folder.iterdir() if not path.name.startswith(".git")}
     needed = {CERTIFICATE, BUNDLE, PRODUCT, README}
-    for name in sorted(needed - there):
+    for name in sorted(needed - present):
         yield Entry("files", False, f"{name} is missing; expected {', '.join(sorted(needed))}")
-    for name in sorted(there - needed - OPTIONAL):
-        yield Entry("files", False, f"{name} does not belong here; take it out")
+    for name in sorted(present - needed - OPTIONAL):
+        yield Entry("files", False, f"{name} does not belong in a submission; remove it")
     links = [path for path in folder.rglob("*") if path.is_symlink()]
     for path in links[:1]:
-        yield Entry("files", False, f"{path.relative_to(folder)} is a link; put the file itself there")
+        yield Entry("files", False, f"{path.relative_to(folder)} is a symbolic link; replace it with the file")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if size > MOST_BYTES:
         yield Entry("files", False, f"{size:,} bytes; expected {MOST_BYTES:,} at most")
-    if needed <= there <= needed | OPTIONAL and not links and size <= MOST_BYTES:
-        yield Entry("files", True, f"{len(there)} entries, {size:,} bytes")
+    if needed <= present <= needed | OPTIONAL and not links and size <= MOST_BYTES:
+        yield Entry("files", True, f"{len(present)} entries, {size:,} bytes")
 
 
-def _certificate(found: Verified) -> Iterator[Entry]:
-    for fault in found.faults:
+def _certificate(verified: Verified) -> Iterator[Entry]:
+    for fault in verified.faults:
         yield Entry("certificate", False, str(fault))
-    for one in found.unexamined:
-        yield Entry("certificate", None, f"not examined: {one}")
-    if found.faults or not found.statement:
+    for part in verified.unexamined:
+        yield Entry("certificate", None, f"not examined: {part}")
+    if verified.faults or not verified.statement:
         return
-    ours = found.statement["predicate"][OURS]
-    if not found.unexamined:
-        yield Entry("certificate", True, f"holds until {ours['expires_on']}, every verdict made again from the bytes")
-    lacking = [name for name, one in ours["areas"].items() if one["lacking"]]
-    told = f"{ours['level']}; {', '.join(lacking)} lack something" if lacking else f"{ours['level']}"
-    yield Entry("level", True, told + (f"; claimed: {', '.join(ours['claims'])}" if ours["claims"] else ""))
+    ours = verified.statement["predicate"][OURS]
+    if not verified.unexamined:
+        yield Entry("certificate", True, f"valid until {ours['expires_on']}; every verdict follows from the bytes")
+    lacking = [name for name, area in ours["areas"].items() if area["lacking"]]
+    level = ours["level"] + (f"; something is lacking in {', '.join(lacking)}" if lacking else "")
+    yield Entry("level", True, level + (f"; claimed: {', '.join(ours['claims'])}" if ours["claims"] else ""))
     yield Entry("assurance", True, ours["assurance"])
 
 
-def _product(folder: Path, found: Verified) -> Iterator[Entry]:
+def _product(folder: Path, verified: Verified) -> Iterator[Entry]:
     if not (folder / PRODUCT).is_file():
         return
     try:
@@ -87,16 +87,17 @@ def _product(folder: Path, found: Verified) -> Iterator[Entry]:
     except SettingsError as error:
         yield Entry("product", False, str(error))
         return
-    faults = list(_unlike(product, found))
-    yield from (Entry("product", False, one) for one in faults)
+    faults = list(_differences(product, verified))
+    yield from (Entry("product", False, fault) for fault in faults)
     if not faults:
         yield Entry("product", True, f"{product['vendor']} {product['name']} {product['version']}")
 
 
-def _unlike(product: dict[str, Any], found: Verified) -> Iterator[str]:
-    if not found.statement:
+def _differences(product: dict[str, Any], verified: Verified) -> Iterator[str]:
+    """Where product.toml contradicts the certificate."""
+    if not verified.statement:
         return
-    ours = found.statement["predicate"][OURS]
+    ours = verified.statement["predicate"][OURS]
     certified = {
         "contract": ours["contract"]["provider"],
         "endpoint": ours["target"]["base_url"],
@@ -107,24 +108,24 @@ def _unlike(product: dict[str, Any], found: Verified) -> Iterator[str]:
             yield f"{PRODUCT}: {name} is {product[name]!r}; certified was {value!r}"
 
 
-def _readme(folder: Path, found: Verified) -> Iterator[Entry]:
+def _readme(folder: Path, verified: Verified) -> Iterator[Entry]:
     path = folder / README
     if not path.is_file():
         return
     text = path.read_text("utf-8", "replace")
-    lacking = [] if _HEADING.search(text) else ["a heading such as '## How to reproduce'"]
-    lacking += [f"the command `{one} …`" for one in COMMANDS if one not in text]
-    if found.statement:
-        claims = found.statement["predicate"][OURS]["claims"]
-        lacking += [f"the claim '{one}'" for one in claims if one not in text]
-    told = f"{README} lacks {', '.join(lacking)}" if lacking else "says how to reproduce it"
-    yield Entry("readme", not lacking, told)
+    missing = [] if _HEADING.search(text) else ["a heading such as '## How to reproduce'"]
+    missing += [f"the command `{command} …`" for command in COMMANDS if command not in text]
+    if verified.statement:
+        claims = verified.statement["predicate"][OURS]["claims"]
+        missing += [f"the claim '{claim}'" for claim in claims if claim not in text]
+    message = f"{README} lacks {', '.join(missing)}" if missing else "says how to reproduce the run"
+    yield Entry("readme", not missing, message)
 
 
-def _nonce(known: VerifierKnowledge, found: Verified) -> Iterator[Entry]:
-    if not found.statement or any(one.code == "NONCE_REUSED" for one in found.faults):
+def _nonce(known: VerifierKnowledge, verified: Verified) -> Iterator[Entry]:
+    if not verified.statement or any(fault.code == "NONCE_REUSED" for fault in verified.faults):
         return
     if known.seen:
-        yield Entry("nonce", True, "no other certificate that is known has used it")
+        yield Entry("nonce", True, "no other known certificate has it")
     else:
-        yield Entry("nonce", None, "whether it was used before: name the registry with --seen")
+        yield Entry("nonce", None, "not known whether it was used before; give the registry with --seen")

@@ -1,4 +1,4 @@
-"""What a reader decides beforehand: whose keys count and for how much, what was taken back, what was seen before."""
+"""What a verifier decides beforehand: trusted keys and their assurance, revocations, certificates seen before."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from conformance.certificate.keys import KeyFileError, Public
 
 SELF, AUDITED, INDEPENDENT = "self-reported", "audited", "independent"
 ASSURANCE: Final[Mapping[str, str]] = {
-    SELF: "whoever serves the target ran it and signed; that it is the best of several runs cannot be excluded",
-    AUDITED: "the signer gave the nonce, received the recorded traffic of a run that others made, and judged it again",
+    SELF: "the provider of the target made and signed the run; it may be the best of several runs",
+    AUDITED: "the signer gave the nonce, received the recording of a run made by others, and judged it again",
     INDEPENDENT: "the signer gave the nonce and made the run",
 }
-"""Levels of assurance, the weakest first."""
+"""Levels of assurance, weakest first."""
 _UP_TO: Final = "up-to="
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """A key that counts, the most it may claim, and whose it is."""
+    """A trusted key, the highest assurance it may claim, and its owner."""
 
     key: Public
     most: str
@@ -30,9 +30,9 @@ class Trusted:
 
 
 def trusted(path: Path) -> tuple[Trusted, ...]:
-    """The keys of a file: `ed25519 BASE64 [up-to=LEVEL] NAME` a line, so .pub files may simply be joined.
+    """The keys of a file with one `ed25519 BASE64 [up-to=LEVEL] NAME` per line, such as concatenated .pub files.
 
-    Without `up-to` a key may say of itself that it reports on itself, and no more.
+    Without `up-to` a key may claim self-reported, the weakest level, only.
     """
     return tuple(_trusted(path, number, line) for number, line in _lines(path))
 
@@ -50,25 +50,25 @@ def _trusted(path: Path, number: int, line: str) -> Trusted:
 
 
 def exceeds(claimed: str, most: str) -> bool:
-    """Whether a level of assurance is more than a key may claim."""
+    """Whether a level of assurance is higher than a key may claim."""
     order = list(ASSURANCE)
     return claimed not in order or order.index(claimed) > order.index(most)
 
 
 def revoked(path: Path) -> dict[str, str]:
-    """What was taken back, with the reason: the id of a certificate or key, or a nonce, and words, a line."""
+    """What is revoked, with the reason: one id of a certificate or key, or a nonce, and a reason per line."""
     return {words[0]: " ".join(words[1:]) for _, line in _lines(path) if (words := line.split())}
 
 
 def seen(path: Path) -> dict[str, set[str]]:
-    """The certificates by nonce, of a folder of certificates or a file with `NONCE ID` a line."""
-    found: dict[str, set[str]] = {}
+    """Certificate ids by nonce, from a folder of certificates or a file with one `NONCE ID` per line."""
+    ids: dict[str, set[str]] = {}
     pairs = _in_folder(path) if path.is_dir() else (line.split()[:2] for _, line in _lines(path))
     for pair in pairs:
         if len(pair) != 2:
-            raise KeyFileError(f"{path}: {pair[0]!r:.40} stands alone; expected a nonce and a certificate's id")
-        found.setdefault(pair[0], set()).add(pair[1])
-    return found
+            raise KeyFileError(f"{path}: {pair[0]:.40} is alone on its line; expected a nonce and an id")
+        ids.setdefault(pair[0], set()).add(pair[1])
+    return ids
 
 
 def _in_folder(folder: Path) -> Iterator[list[str]]:
@@ -79,7 +79,7 @@ def _in_folder(folder: Path) -> Iterator[list[str]]:
             envelope = dsse.read(path.read_bytes())
             yield [nonce_of(envelope.payload), envelope.id]
         except ValueError:
-            continue  # it is no certificate, so it cannot have used a nonce
+            continue  # not a certificate, so it has used no nonce
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

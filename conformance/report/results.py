@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SCHEMA: Final = "conformance-results/1"
 ADDED: Final = "added later"
 LAST: Final = (True, (1 << 30, 0))
-"""The place of a request that is not at hand: evidence begins with the smallest."""
+"""The sort key of evidence whose request was not recorded; evidence begins with the smallest request."""
 
 
 def schema() -> dict[str, Any]:
@@ -43,11 +43,11 @@ def schema() -> dict[str, Any]:
 def document(
     run: Run, *, strict: bool = False, waivers: Sequence[Waiver] = (), day: date | None = None
 ) -> dict[str, Any]:
-    """Everything a reader or a machine may want of a run, but for the bytes: those are in the recording.
+    """The content of results.json: everything about a run except the bytes, which are in the recording.
 
-    Waivers hold or have expired on `day`, which is today.
+    Waivers are valid or expired as of `day`; None is today.
     """
-    exchanges = {x.case.id: x for x in run.exchanges}
+    exchanges = {exchange.case.id: exchange for exchange in run.exchanges}
     contract = run.contract
     target = {
         "name": run.target.name,
@@ -133,55 +133,55 @@ def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Ex
     }
 
 
-def _smallest(case: RequestCase, target: Mapping[str, Any], told: Evidence | None) -> dict[str, str]:
-    """The request to begin with, ready to be pasted, and what it showed."""
+def _smallest(case: RequestCase, target: Mapping[str, Any], evidence: Evidence | None) -> dict[str, str]:
+    """The smallest request, as commands to copy, and what it showed."""
     url = address(target, case)
     pasted = {"curl": curl(case, url), "python": python(case, url.removesuffix("/completions"))}
-    return {"case": case.id, **pasted, **({"at": told.at, "message": told.message} if told else {})}
+    return {"case": case.id, **pasted, **({"at": evidence.at, "message": evidence.message} if evidence else {})}
 
 
 def address(target: Mapping[str, Any], case: RequestCase) -> str:
-    """Where a request went: the base URL with the operation's path, or the case's own, appended."""
+    """The URL of a request: the base URL with the path of the operation, or of the case, appended."""
     url: str = target["base_url"].rstrip("/") + (case.path or target["path"])
     return url
 
 
 def dumps(results: Mapping[str, Any]) -> str:
-    """The document as JSON in ASCII, one requirement a line, so that two runs can be compared line by line."""
+    """The document as ASCII JSON with one requirement per line, so that runs can be compared line by line."""
     head = {name: value for name, value in results.items() if name != "requirements"}
     rows = ",\n  ".join(json.dumps(row) for row in results["requirements"])
     return json.dumps(head, indent=1)[:-2] + f',\n "requirements": [\n  {rows}\n ]\n}}\n'
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A results.json from disk; ValueError says what is wrong with it and what to do."""
+    """A results.json from disk; ValueError says what is wrong and what to do."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         said = getattr(error, "strerror", None) or error
         raise ValueError(f"{path} cannot be read ({said}); give a results.json that `conformance run` wrote") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        told = found.get("schema") if isinstance(found, dict) else type(found).__name__
-        raise ValueError(f"{path} says schema {told!r}; expected {SCHEMA!r}: write it again with this version")
+        actual = json.dumps(found.get("schema")) if isinstance(found, dict) else "missing"
+        raise ValueError(f'{path}: schema is {actual}; expected "{SCHEMA}": write it again with this version')
     expected = schema()
     missing = set(expected["required"]) - found.keys()
     if not missing:
         if not isinstance(found["requirements"], list) or not all(
             isinstance(row, dict) for row in found["requirements"]
         ):
-            raise ValueError(f"{path}: requirements is no list of objects; give a results.json that nobody has edited")
+            raise ValueError(f"{path}: requirements is not a list of objects; give an unedited results.json")
         each = set(expected["$defs"]["requirement"]["required"])
         missing = {name for row in found["requirements"] for name in each - row.keys()}
     if missing:
-        raise ValueError(f"{path} lacks {', '.join(sorted(missing))}; give a results.json that nobody has edited")
+        raise ValueError(f"{path} lacks {', '.join(sorted(missing))}; give an unedited results.json")
     return found
 
 
 def checked(path: Path) -> dict[str, Any]:
-    """A results.json from disk that its schema allows, for whoever did not write it."""
+    """A results.json from disk, validated against its schema, for files from others."""
     found = read(path)
     error = best_match(Draft202012Validator(schema()).iter_errors(found))
     if error is not None:
         said = error.message if len(error.message) < 200 else f"{error.message[:200]}…"
-        raise ValueError(f"{path}: {error.json_path}: {said}; give a results.json that nobody has edited")
+        raise ValueError(f"{path}: {error.json_path}: {said}; give an unedited results.json")
     return found

@@ -5,7 +5,7 @@
   const all = (selector, within) => Array.from((within || document).querySelectorAll(selector))
   const one = (selector, within) => (within || document).querySelector(selector)
 
-  // theme: what the system says, until the reader says otherwise
+  // theme: that of the system, until the reader chooses
   const stored = (value) => {
     try {
       return value === undefined ? localStorage.getItem('conformance-theme') : localStorage.setItem('conformance-theme', value)
@@ -32,7 +32,7 @@
     set(row, one('.d', row).hidden)
   }))
 
-  // evidence: one copy of each exchange in the page, cloned where it is opened
+  // evidence: each exchange is in the page once, and cloned where it is opened
   const fill = (occ) => {
     const source = occ.dataset.x && document.getElementById(occ.dataset.x)
     if (!source || one(':scope > .xb', occ)) return
@@ -160,7 +160,7 @@
     if (link && link.hash === location.hash) follow()
   })
 
-  // narrow pages and paper leave columns out; a cell that spans them must span fewer
+  // narrow pages and print hide columns, so cells that span all columns must span fewer
   const span = () => {
     const heads = all('.reqs thead th').filter((head) => getComputedStyle(head).display !== 'none').length
     all('.reqs .d > td, #none td').forEach((cell) => { cell.colSpan = heads })
@@ -174,7 +174,7 @@
     if (/^(fail|flaky|warn)$/.test(row.dataset.o) && !row.hidden) set(row, true)
   }))
 
-  // inside pytest-html's page: ours first, its own table folded below
+  // inside pytest-html's page: our report first, its own table folded below
   const settle = () => {
     const ours = one('#conformance')
     const theirs = one('#results-table')
@@ -191,7 +191,7 @@
       const fold = document.createElement('details')
       fold.className = 'pytest'
       const title = document.createElement('summary')
-      title.textContent = 'The same as pytest saw it'
+      title.textContent = 'The same results in pytest-html\u2019s own table'
       fold.append(title)
       Array.from(document.body.children).forEach((node) => { if (node.tagName !== 'FOOTER') fold.append(node) })
       document.body.prepend(main, fold)
