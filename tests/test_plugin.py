@@ -26,7 +26,7 @@ def suite(pytester, monkeypatch):
             def make(settings, watcher=None):
                 raise run
 
-            monkeypatch.setattr(launch, "check", lambda _: fake_runs.failing().contract)
+            monkeypatch.setattr(launch, "checked_contract", lambda _: fake_runs.failing().contract)
         else:
             seen = {}
 
@@ -34,7 +34,7 @@ def suite(pytester, monkeypatch):
                 seen.update(settings=settings, watcher=watcher)
                 return replace(run, profile=settings.profile, seed=settings.seed)
 
-            monkeypatch.setattr(launch, "check", lambda _: run.contract)
+            monkeypatch.setattr(launch, "checked_contract", lambda _: run.contract)
         monkeypatch.setattr(launch, "launch", make)
         words = ["--pyargs", "conformance.suite", "-p", "conformance.plugin", "-p", "pytest_metadata.plugin"]
         result = pytester.runpytest_inprocess(
@@ -175,7 +175,7 @@ def test_an_option_that_another_plugin_has_keeps_its_prefix(suite):
 )
 def test_misuse_is_one_line_and_exit_code_2(pytester, monkeypatch, capfd, options, said):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setattr(launch, "check", lambda _: fake_runs.failing().contract)
+    monkeypatch.setattr(launch, "checked_contract", lambda _: fake_runs.failing().contract)
     plugins = ["-p", "conformance.plugin", "-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin"]
     code = pytest.main(["--pyargs", "conformance.suite", *plugins, "--provider=example", *options])
     assert code == 2
