@@ -36,6 +36,8 @@ PLACES = (
 CLEAN = (
     "conformance/cli/*",
     "conformance/config/*",
+    "conformance/reference/*",
+    "conformance/run/*",
     "conformance/pytest_plugin/*",
     "conformance/suite/*",
     "conformance/plugin.py",
