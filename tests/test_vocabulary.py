@@ -37,6 +37,8 @@ CLEAN = (
     "conformance/cli/*",
     "conformance/certificate/*",
     "conformance/config/*",
+    "conformance/reference/*",
+    "conformance/run/*",
     "conformance/pytest_plugin/*",
     "conformance/report/*",
     "conformance/suite/*",
