@@ -20,7 +20,7 @@ class Fault:
 
     `says`: what goes wrong, in one sentence. `check` must fail or warn because of it; `besides` names further checks,
     or areas of checks, that may. `needs`: the parameters that the contract must document for the fault to show.
-    `imitates`: a defect of this kind that was seen in public. `fits`: whether a contract gives it an occasion at all.
+    `imitates`: a defect of this kind that was seen in public. `fits`: whether a contract lets the fault show.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Fault:
         return frozenset(name for name, check in load().items() if {name, check.area} & expected) - {self.check}
 
     def applies(self, contract: Contract) -> bool:
-        """Whether this contract gives the fault an occasion and has a requirement that it breaks."""
+        """Whether this contract lets the fault show, and has a requirement that it breaks."""
         bound = any(row.check == self.check and row.level is not Level.MAY for row in contract.requirements)
         documented = all(name in contract.parameters for name in self.needs)
         return bound and documented and (self.fits is None or self.fits(contract))

@@ -209,7 +209,7 @@ def _hostile(request: Request) -> bool:
 
 
 def _damaged(call: Call, name: str, request: Request, requests: int) -> bool:
-    """Whether one of the last so many requests was hostile."""
+    """Whether the server is damaged: for this number of requests after a hostile one."""
     if _hostile(request):
         call.notes[name] = requests
         return False
