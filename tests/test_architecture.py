@@ -18,7 +18,7 @@ ORDER = (
 )  # fmt: skip
 ONLY_IN = {
     "httpx": {"send/wire"},
-    "yaml": {"contract/yaml_file", "contract/quotes"},  # quotes reads the positions of values
+    "yaml": {"contract/yaml_file"},
     "cryptography": {"certificate/keys"},
     "jsonschema_rs": {"contract/validity"},
     "schemathesis": {"plan/samples"},

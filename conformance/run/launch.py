@@ -170,7 +170,9 @@ def open_target(settings: Settings, contract: Contract, *, canary: str = "") -> 
 
     key = f"sk-reference-{secrets.token_hex(16)}"  # never the user's own key
     model = settings.model or REFERENCE_MODEL
-    with serve(Reference(contract, key=key, models=(model,))) as base_url:
+    # a resumed run meets a new reference, whose ids must not be those of the one before
+    entropy = 1 + secrets.randbelow(0xFFFF) if settings.resume else 0
+    with serve(Reference(contract, key=key, models=(model,), entropy=entropy)) as base_url:
         yield Target(base_url, contract.path, key, settings.headers, settings.query, canary=canary), model
 
 
