@@ -32,8 +32,8 @@ class ParameterTraits:
     """The traits of a parameter; one about which nothing is known has none.
 
     Cost and place in requests:
-    `multiplies_cost`: a request costs this number of times as much. `in_every_request`: it takes part in so many
-    requests that refusing one of its values does not make it unsupported.
+    `multiplies_cost`: a request costs this number of times as much. `in_every_request`: nearly all requests
+    have it, so refusing one of its values does not make it unsupported.
 
     Where it shows:
     `visible_in_reply`: a reply shows its value, so that one value of it is tried alone in every profile;

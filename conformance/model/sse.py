@@ -140,7 +140,7 @@ class Reader:
         taken = 0
         while match := _LINE_END.search(self._buffer, max(self._searched, taken)):
             if match.group() == b"\r" and match.end() == len(self._buffer) and not final:
-                break  # a LF may follow: CR and CRLF are told apart only by the next byte
+                break  # a LF may follow: only the next byte distinguishes CR from CRLF
             raw = bytes(self._buffer[taken : match.end()])
             content = self._without_bom(raw[: match.start() - taken])
             yield Line(raw, content, self._offset)

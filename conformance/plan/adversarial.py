@@ -33,14 +33,14 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
         yield _batch(context, f"batch {index // BATCH}", found[index : index + BATCH], index // BATCH)
     for left in _disconnects(context):
         yield _batch(context, "disconnect", [left], BATCHES)
-    if flood := [
+    if oversized := [
         rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in oversized_counts(context)
     ]:
         controls = [
-            part("refuse", group.key, "control") for one in flood for group in one.groups if group.role == "probe"
+            part("refuse", group.key, "control") for one in oversized for group in one.groups if group.role == "probe"
         ]
         probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
-        yield CaseGroup("hostile", Rank.EXTRA, (*flood, probe), (*(0 for _ in flood), BATCHES + 2))
+        yield CaseGroup("hostile", Rank.EXTRA, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 2))
 
 
 def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int) -> CaseGroup:

@@ -350,7 +350,7 @@ def _role(context: PlanContext, base: Mapping[str, Any], body: Mapping[str, Any]
 
 
 def _multiplies_cost(context: PlanContext, value: FactorLevel) -> bool:
-    """Whether a value asks for so many choices that each may have one token only."""
+    """Whether a value asks for many choices, each of which may then have one token only."""
     counts = [count for name, count in value.patch.items() if context.traits(name).multiplies_cost]
     return max([count for count in counts if isinstance(count, int)], default=0) > MOST_CHOICES
 

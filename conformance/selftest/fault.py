@@ -72,7 +72,7 @@ def fault(
     """Register the decorated function as a fault under its name; its docstring says what goes wrong.
 
     `only`: the fault shows on these calls alone. `when`: register it once for each of plain, streamed, sometimes
-    (every third call) and crowded (several requests in progress). `each`: register it once for each of these
+    (every third call) and `crowded` (several requests in progress). `each`: register it once for each of these
     parameters; the function gets the parameter's name as its third argument (`fits` as its second), and the contract
     must document the parameter.
     """

@@ -11,8 +11,8 @@ from conformance.model.exchange import Attempt, Piece
 
 MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones must not cost a gigabyte
 JOINED_PIECE: Final = 64 * 1024
-KEPT_OF_ENDLESS: Final = 64 * 1024  # what is too long shows what it is in its beginning: so many bytes,
-KEPT_WEIGHT: Final = 256 * 1024  # and no more than weighs this
+KEPT_OF_ENDLESS: Final = 64 * 1024  # bytes kept of a response that is too long: its beginning shows what it is
+KEPT_WEIGHT: Final = 256 * 1024  # the weight that these bytes may have at most
 LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of it alone,
 # and half of what others left of it is kept of one,
 WHOLE: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is left of this

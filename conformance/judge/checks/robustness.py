@@ -97,7 +97,7 @@ def _bytes_read(x: Exchange) -> str:
     return "" if in_error else f" after {sum(len(piece.data) for piece in x.pieces)} bytes"
 
 
-def _still_answers(group: Group, before: str, after: str, occasion: str) -> Findings:
+def _still_answers(group: Group, before: str, after: str, circumstance: str) -> Findings:
     """Whether the requests after an exchange are answered; a lost connection counts once it is confirmed."""
     probes = group.all(after)
     if not probes or not group.all(before):
@@ -105,10 +105,10 @@ def _still_answers(group: Group, before: str, after: str, occasion: str) -> Find
     good = [x for x in probes if x.successful]
     lost = [x for x in probes if x.status is None or x.status >= 500]
     if lost and (good or len(lost) >= ENOUGH_REPLIES):
-        observed = f"{label(group)}: {describe_reply(lost[0])} {occasion}"
+        observed = f"{label(group)}: {describe_reply(lost[0])} {circumstance}"
         yield Violation(f"{observed}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
     elif lost:
-        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {occasion}", repeat=True)
+        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {circumstance}", repeat=True)
     elif good:
         yield Satisfied(label(group))
     else:
