@@ -326,7 +326,7 @@ def test_settings_have_the_defaults_of_the_table():
     assert found.budget.requests == 120
     assert settings("p", {"max_requests": 7}).budget.requests == 7
     assert settings("p", {"max_requests": 7}).budget.completion_tokens == 2000
-    assert settings("p", {"profile": "full"}).budget.requests == 800
+    assert settings("p", {"profile": "full"}).budget.requests == 1_000
     assert len({one.name for one in OPTIONS}) == len(OPTIONS)
 
 

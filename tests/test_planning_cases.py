@@ -11,11 +11,12 @@ from conformance.contract.bounds import top
 from conformance.contract.validity import complaints, validity
 from conformance.judge.fixtures import contract as small
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, json_equal
 from conformance.plan.boundaries import beyond, ends, open_ends
 from conformance.plan.context import TOKENS_SHORT, PlanContext
 from conformance.plan.covering_rows import coverage, rows
 from conformance.plan.factors import Factor, factors
+from conformance.plan.input_model import inputs, invalid_classes
 from conformance.plan.parameter_values import factor_level, inside, sample_levels
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
@@ -34,7 +35,7 @@ def controls(found, kind="refuse"):
 def changed(case, control):
     """The members in which an invalid request differs from its control."""
     names = {*case.body, *control.body}
-    return {name for name in names if case.body.get(name, MISSING) != control.body.get(name, MISSING)}
+    return {name for name in names if not json_equal(case.body.get(name, MISSING), control.body.get(name, MISSING))}
 
 
 def key_of(case, kind="refuse"):
@@ -89,15 +90,40 @@ class TestInvalids:
         assert streamed[True] > 10
         assert streamed[False] > 10
 
-    def test_kinds_of_numbers_rotate_over_the_parameters(self):
-        keys = [key_of(case) for case in invalid(plan("openai", "full"))]
-        words = {key.partition(" ")[2].removesuffix(", streamed") for key in keys}
-        assert {"digits in quotes", "a boolean", "a fraction", "an object", "2^63", "1e308"} <= words
+    def test_full_sends_every_class_that_breaks_the_type_of_an_input(self):
+        found = plan("openai", "full")
+        sent = {key_of(case).partition(" ")[2].partition(",")[0] for case in invalid(found)}
+        assert {"a number in quotes", "true in quotes", "a fraction for an integer", "an object"} <= sent
+        types = {path: {one.name for one in classes} for path, classes in broken_types(found).items()}
+        for path, names in types.items():
+            groups = (part.key for case in invalid(found) for part in case.groups if part.kind == "refuse")
+            keys = [key for key in groups if key.startswith(f"request.{path}.")]
+            missing = {name for name in names if not any(f" {name}" in key for key in keys)}
+            assert not missing, path
+
+    def test_a_class_meets_plain_streamed_and_rich_requests(self):
+        keys = [key_of(case) for case in invalid(plan("openai", "full")) if " a number in quotes" in key_of(case)]
+        rich = [key for key in keys if '"stream' not in key and "stream true" in key and "n 2" in key]
+        assert rich
+        assert [key for key in keys if "stream" not in key]
 
     def test_an_invalid_request_that_is_accepted_is_cheap(self):
         for found in FULL:
             limits = [case.body.get("max_tokens") for case in invalid(found)]
             assert max(limit for limit in limits if isinstance(limit, int) and abs(limit) < 2**31) <= TOKENS_SHORT
+
+
+def broken_types(found):
+    """The classes that break the type of each input and nothing else."""
+    for_paths = {
+        path: [
+            one
+            for one in invalid_classes(found.contract, path, schema)
+            if found.context.validity_of(found.context.body(one.patch)) is Validity.INVALID
+        ]
+        for path, schema in inputs(found.contract).items()
+    }
+    return {path: classes for path, classes in for_paths.items() if f"request.{path}.type" in found.context.rows}
 
 
 def complained(known, body):

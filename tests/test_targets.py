@@ -272,7 +272,7 @@ def test_config_says_where_each_value_comes_from_and_never_the_key(conformance, 
     assert found["model"] == ("m", 'conformance.toml, target "one"')
     assert found["seed"] == ("4", "environment CONFORMANCE_SEED")
     assert found["concurrency"] == ("2", "flag --concurrency")
-    assert found["max-requests"] == ("800", "profile full")
+    assert found["max-requests"] == ("1000", "profile full")
     assert found["timeout"] == ("60.0", "default")
     assert found["key"] == ("set", "environment CONFORMANCE_API_KEY")
     assert found["header"][0] == "x-key …"

@@ -139,7 +139,7 @@ def _judgeable(x: Exchange) -> bool:
         x.successful
         and x.ending is Ending.COMPLETE
         and x.case.validity is not Validity.INVALID
-        and x.case.credential is not Credential.WRONG
+        and (x.case.credential is Credential.NONE or not x.case.credential.refused)
         and _readable(x.case)
     )
 

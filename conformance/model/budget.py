@@ -24,7 +24,7 @@ class Budget:
     seconds: float | None = None
 
 
-PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "full": Budget(800, 25_000, 60_000)}
+PROFILES: Final[Mapping[str, Budget]] = {"gate": Budget(120, 2_000, 6_000), "full": Budget(1_000, 25_000, 60_000)}
 """What a profile may cost where nothing else is said."""
 CERTIFY: Final = "certify"
 """The profile of a run that is to be certified: the requests of `full`, under a plan that was fixed beforehand."""

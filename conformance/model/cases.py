@@ -35,7 +35,34 @@ class Credential(StrEnum):
     KEY = "key"
     NONE = "none"
     WRONG = "wrong"
+    CUT_SHORT = "cut-short"  # the right key without its last character
+    PROLONGED = "prolonged"  # the right key with a character behind it
+    OTHER_CASE = "other-case"  # the right key with lower and upper case letters exchanged
+    EMPTY = "empty"  # the scheme alone
     LOWERCASE_SCHEME = "lowercase-scheme"
+
+    @property
+    def refused(self) -> bool:
+        """Whether a target that checks keys must refuse it."""
+        return self not in {Credential.KEY, Credential.LOWERCASE_SCHEME}
+
+    def authorization(self, key: str, wrong: str) -> str | None:
+        """The value of the Authorization header; None where it is left out. `wrong` is a key that was never issued."""
+        match self:
+            case Credential.NONE:
+                return None
+            case Credential.EMPTY:
+                return "Bearer "
+            case Credential.LOWERCASE_SCHEME:
+                return f"bearer {key}" if key else None
+            case Credential.KEY:
+                return f"Bearer {key}" if key else None
+        altered = {
+            Credential.CUT_SHORT: key[:-1],
+            Credential.PROLONGED: f"{key}x" if key else "",
+            Credential.OTHER_CASE: key.swapcase(),
+        }.get(self, wrong)
+        return f"Bearer {wrong if altered in {'', key} else altered}"
 
 
 @dataclass(frozen=True, slots=True)

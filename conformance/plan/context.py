@@ -45,6 +45,10 @@ class PlanContext:
     drawn: tuple[Mapping[str, Any], ...] | None = None
     _judged: dict[bytes, Validity] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def profile(self) -> str:
+        return "full" if self.full else "gate"
+
     def has(self, *names: str) -> bool:
         """Whether all of these parameters are documented, claimed, and not rejected whatever their value is."""
         enough = 2 if self.full else 1  # rejected values that make a parameter unsupported

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -10,26 +11,11 @@ from conformance.model import Combination, Level, Limit, Membership, RequestCase
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import PlanContext, part
-from conformance.plan.factors import USAGE, factors, likely_stop, streaming
+from conformance.plan.context import PROMPT, PlanContext, part
+from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
+from conformance.plan.input_model import InputClass, inputs, invalid_classes
 
 Labelled = tuple[str, Any]
-# One value of each kind; the kind that is tried first rotates over the parameters.
-KINDS: Final[tuple[Labelled, ...]] = (
-    ("a word", "many"),
-    ("a list in a list", [[True]]),
-    ("an object", {"value": 1}),
-    ("a fraction", 1.5),
-    ("a boolean", True),
-    ("a list of nulls", [None]),
-    ("an empty object", {}),
-    ("a number", 1),
-)
-LOOK_ALIKES: Final[Mapping[str, tuple[Labelled, ...]]] = {
-    "integer": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "1.0")),
-    "number": (("digits in quotes", "1"), ("a boolean", True), ("a float in quotes", "0.5")),
-    "boolean": (("a word in quotes", "true"), ("one", 1), ("zero", 0)),
-}
 # Numbers that a parser may wrap, round or overflow; each is outside of every documented range.
 EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("2^63", 2**63),
@@ -39,14 +25,25 @@ EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("2^31", 2**31),
     ("-2^31 - 1", -(2**31) - 1),
 )
+# What is sent beside the value that breaks a rule. A server that builds each kind of reply on a path of its own may
+# check its input on some of them only, so the refusals of `full` take turns over the smallest request and rich ones.
+BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2, "temperature": 1}
+SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
+    {**BATCH, **USAGE.patch, "logprobs": 1},
+    {**BATCH, "echo": True},
+    {},
+    STREAM.patch,
+    {"prompt": list(IDS), "best_of": 2, "suffix": " and so on.", "max_tokens": 1},
+)
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
 
 def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
-    """One invalid request for each row, alternating between channels; in `full` two, the first of them on both."""
+    """One invalid request for each row, alternating between channels; in `full` one for each class that breaks it."""
     rules = {rule.id: rule for rule in context.contract.combinations}
     turn = context.seed
+    sent: Counter[str] = Counter()  # how often a class was sent, so that it meets one setting after another
     for row in context.rows_on("refuse"):
         if row.area in {"protocol", "auth"}:
             continue
@@ -56,15 +53,25 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
             if rule
             else [one for one in _changes(context, row, turn) if _breaks_one_rule(context, one[1])]
         )
-        for index, (label, patch) in enumerate(found[: MOST if context.full else 1]):
+        for index, (label, patch) in enumerate(found if context.full else found[:1]):
             if _is_oversized(context, patch):
                 continue  # see `oversized_counts`
-            rank = Rank.RELEVANT if row.level is Level.MUST and not index else Rank.EXTRA
+            rank = _rank(context, row, index)
             both = not index and (context.full or turn == context.seed)
             # in `gate` the rest goes late and leaves room for isolating values that are wrongly rejected
             phase = "values" if context.full or rank < Rank.EXTRA else "learned"
-            yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, turn, both=both)))
+            number = sent[label] if context.full else turn
+            sent[label] += not both
+            yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, number, both=both)))
         turn += bool(found)
+
+
+def _rank(context: PlanContext, row: Requirement, index: int) -> Rank:
+    """The first class of each row comes before the others, which show the same row."""
+    if index:
+        of_type = row.params.get("keyword") in {"type", "coercion"}
+        return Rank.EXTRA if of_type else Rank.OBSERVED
+    return Rank.RELEVANT if row.level is Level.MUST else Rank.NORMAL if context.full else Rank.EXTRA
 
 
 def oversized_counts(context: PlanContext) -> Iterator[RequestCase]:
@@ -94,12 +101,23 @@ def _cases(
         key = f"{row.id} {label}"
         yield from _pair(context, row, label, patch, {}, part("channel", key, "plain"))
         yield from _pair(context, row, f"{label}, streamed", patch, streaming(context), part("channel", key, "stream"))
-    elif (
-        turn % 2 and "max_tokens" not in patch
-    ):  # these share their control with a documented value, which is sent plain
+    elif context.full:
+        setting = _setting(context, patch, turn)
+        members = ", ".join(f"{name} {dumps(value)}" for name, value in setting.items() if value is not MISSING)
+        yield from _pair(context, row, f"{label}, with {members}" if members else label, patch, setting)
+    elif turn % 2 and "max_tokens" not in patch:  # those share their control with a documented value, sent plain
         yield from _pair(context, row, f"{label}, streamed", patch, streaming(context))
     else:
         yield from _pair(context, row, label, patch, {})
+
+
+def _setting(context: PlanContext, patch: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
+    """As much of the setting whose turn it is as the contract allows, and this target accepts, beside the change."""
+    kept: dict[str, Any] = {}
+    for name, value in allowed_members(context, SETTINGS[turn % len(SETTINGS)]).items():
+        if name not in patch and not context.clashes(context.body(kept, {name: value}, patch)):
+            kept[name] = value
+    return kept
 
 
 def _pair(
@@ -149,13 +167,9 @@ def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterato
             yield "null", None
         case "enum":
             yield from (("an unknown word", "no-such-value"), ("an empty word", ""), ("an odd case", "DeFaUlT"))
-        case "type":
-            found = [(label, _at(path, value)) for label, value in KINDS if _wrong(context, path, value)]
+        case "type" | "coercion":
+            found = [(input_class.name, input_class.value) for input_class in _classes(context, path, keyword)]
             yield from _rotated(found, turn)
-        case "coercion":
-            types = context.contract.parameters[path].types
-            kind = next(kind for kind in ("boolean", "integer", "number") if kind in types)
-            yield from _rotated(LOOK_ALIKES[kind], turn)
         case "minimum" | "maximum" | "min-items" | "max-items" if limit is not None:
             yield from _outside(context, limit, keyword, turn)
 
@@ -175,28 +189,13 @@ def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Ite
     yield from found[1:]
 
 
-def _wrong(context: PlanContext, path: str, value: Any) -> bool:
-    """Whether a value breaks the type of a parameter: not only its range, and not as a look-alike that is coerced."""
-    own = context.contract.parameters.get(path)
-    types = own.types if own is not None else frozenset[str]()
-    if isinstance(value, bool):
-        return not types & {"integer", "number"}
-    if not isinstance(value, (int, float)):
-        return True
-    if types & {"boolean", "number"}:
-        return False
-    limit = context.contract.limit(path)
-    return limit is None or limit.place(value) is Validity.VALID
-
-
-def _at(path: str, value: Any) -> Any:
-    """The member's value that has this value at the end of a path: `stop[]`, `logit_bias.*`, `a.b`."""
-    rest = path[len(top(path)) :]
-    if rest == "[]":
-        return [value]
-    if rest.startswith("."):
-        return {"100" if rest == ".*" else rest[1:]: value}
-    return value
+def _classes(context: PlanContext, path: str, keyword: str) -> Iterator[InputClass]:
+    """The classes that break the type of an input: look-alikes for the row on coercion, where it has one, or all."""
+    schema = inputs(context.contract)[path]
+    split = f"request.{path}.coercion" in context.rows
+    for input_class in invalid_classes(context.contract, path, schema):
+        if not split or input_class.look_alike is (keyword == "coercion"):
+            yield input_class
 
 
 def _breaks_one_rule(context: PlanContext, patch: Mapping[str, Any]) -> bool:

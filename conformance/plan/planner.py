@@ -55,6 +55,7 @@ from conformance.plan.single_values import (
     without_open_members,
     without_token_limit,
 )
+from conformance.plan.valid_inputs import valid_inputs
 
 Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]
@@ -123,6 +124,7 @@ PARTS: Final = (
     Part(single_values, ("values", "rows", "learned")),
     Part(members_of_rows, ("values",)),
     Part(invalid_requests, ("values", "learned")),
+    Part(valid_inputs, ("rows",)),
     Part(relations, ("base", "values", "rows")),
     Part(prerequisites, ("values", "rows")),
     Part(isolating_requests, (ALONE,), Input.REPLIES),
@@ -186,7 +188,7 @@ class Planner:
 
     def phases(self) -> Phases:
         """Phase after phase; send in what came back for each."""
-        profile = PROFILES["full" if self.context.full else "gate"]
+        profile = PROFILES[self.context.profile]
         ceiling = smaller(profile, self.budget) if self.budget else profile
         for index, state in enumerate(STATES):
             later = ORDER[index + 1 :]
@@ -265,7 +267,7 @@ class Planner:
         cannot have what is left of them. What isolation leaves of 8/9 of the reserve may be released for a MUST that
         has no room otherwise: one that nobody tried is worse than one that was not confirmed.
         """
-        aside = share(ceiling, RESERVE * 2 / 3)
+        aside = share(ceiling, RESERVE[self.context.profile] * 2 / 3)
         spent, isolated = (self._spent(cases) for cases in (self.cases, self.isolating))
         free = RemainingBudget(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
         if not isolating:
@@ -275,14 +277,14 @@ class Planner:
                 min(free.prompt, isolated.prompt),
                 min(free.completion, isolated.completion),
             )
-        most = share(ceiling, RESERVE * 8 / 9)
+        most = share(ceiling, RESERVE[self.context.profile] * 8 / 9)
         releasable = Budget(
             requests=most.requests and most.requests - free.requests,
             completion_tokens=most.completion_tokens and most.completion_tokens - free.completion,
             prompt_tokens=most.prompt_tokens and most.prompt_tokens - free.prompt,
         )
         return RemainingBudget(
-            plannable(ceiling),
+            plannable(ceiling, self.context.profile),
             spent.requests - free.requests,
             spent.prompt - free.prompt,
             spent.completion - free.completion,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from conformance.model.budget import PROFILES, Budget
 
-RESERVE: Final = 0.15
+RESERVE: Final[Mapping[str, float]] = {"gate": 0.15, "full": 0.09}
+"""The share by profile: what a small run has to confirm is a larger part of it."""
 
 
-def plannable(budget: Budget) -> Budget:
+def plannable(budget: Budget, profile: str) -> Budget:
     """The budget less the share that is set aside."""
-    return share(budget, 1 - RESERVE)
+    return share(budget, 1 - RESERVE[profile])
 
 
 def share(budget: Budget, part: float) -> Budget:

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.model import Credential, Level, RequestCase, Validity
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PlanContext, part
+from conformance.plan.factors import STREAM
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000
+# Every kind of wrong credential, by the row that demands its refusal; `gate` sends the first of each row.
+CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
+    "auth.no-key": (Credential.NONE, Credential.EMPTY),
+    "auth.wrong-key": (Credential.WRONG, Credential.PROLONGED, Credential.CUT_SHORT, Credential.OTHER_CASE),
+}
 
 
 def protocol(context: PlanContext) -> Iterator[CaseGroup]:
-    """One case for each protocol row of the contract. Keys are tried only where the run has one."""
-    for probe in _probes(context):
-        row, kind = probe.note, "accept" if probe.validity is Validity.VALID else "refuse"
+    """A case for each protocol row, and one for each kind of wrong credential where the run has a key."""
+    watched = [part("alive", "protocol", "hostile")] if context.hostile and "alive" in context.kinds else []
+    for row, case in _probes(context):
         if row not in context.rows:
             continue
-        control = context.case("base", context.base, part(kind, f"{row} base", "control"))
-        watched = [part("alive", "protocol", "hostile")] if context.hostile and "alive" in context.kinds else []
-        probed = context.case(
-            "protocol", probe.content, part(kind, f"{row} base", "probe"), *watched,
-            validity=probe.validity, breaks=() if kind == "accept" else (row,),
-            method=probe.method, headers=probe.headers, credential=probe.credential,
+        kind = "accept" if case.validity is Validity.VALID else "refuse"
+        key = f"{row} {case.note or 'base'}"
+        control = context.case("base", context.base, part(kind, key, "control"))
+        probe = context.case(
+            "protocol", case.content, part(kind, key, "probe"), *watched,
+            validity=case.validity, breaks=() if kind == "accept" else (row,),
+            method=case.method, headers=case.headers, credential=case.credential,
         )  # fmt: skip
+        first = context.rows[row].level is Level.MUST and (context.full or not case.note)
         # late, because a target may crash on such a request
-        rank = Rank.RELEVANT if context.rows[row].level is Level.MUST else Rank.OBSERVED
-        yield CaseGroup("learned", rank, (control, probed))
+        yield CaseGroup("learned", Rank.RELEVANT if first else Rank.OBSERVED, (control, probe))
 
 
-def _probes(context: PlanContext) -> Iterator[RequestCase]:
+def _probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     base = dumps(context.base).encode()
 
-    def bad(name: str, content: bytes, **more: Any) -> RequestCase:
-        return RequestCase("", content, "protocol", Validity.INVALID, note=name, **more)
+    def bad(row: str, content: bytes, **more: Any) -> tuple[str, RequestCase]:
+        return row, RequestCase("", content, "protocol", Validity.INVALID, **more)
 
     yield bad("protocol.malformed-json", base[:-1])
     yield bad("protocol.empty-body", b"")
@@ -54,10 +61,16 @@ def _probes(context: PlanContext) -> Iterator[RequestCase]:
     yield bad("protocol.scalar-body", b'"prompt"')
     yield bad("protocol.null-body", b"null")
     if context.has_key:
-        yield bad("auth.no-key", base, credential=Credential.NONE)
-        yield bad("auth.wrong-key", base, credential=Credential.WRONG)
         spelled = Credential.LOWERCASE_SCHEME
-        yield RequestCase("", base, "protocol", Validity.VALID, credential=spelled, note="auth.scheme-case")
+        yield "auth.scheme-case", RequestCase("", base, "protocol", Validity.VALID, credential=spelled)
+        # a stream may begin on a path of its own, which must ask for the key as well
+        streamed = dumps(context.body(STREAM.patch)).encode() if context.has("stream") else base
+        for row, credentials in CREDENTIALS.items():
+            for credential in credentials:
+                first = credential is credentials[0]
+                yield bad(row, base, credential=credential, note="" if first else credential.value)
+                if streamed != base:
+                    yield bad(row, streamed, credential=credential, note=f"{credential.value}, streamed")
 
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:

@@ -112,7 +112,7 @@ def _untried_ends(context: PlanContext, found: Sequence[Factor]) -> Iterator[Cas
     values = [
         value for factor in found for value in _ends_outside_rows(context, factor.parameter) if value.label not in tried
     ]
-    for case_group in _joint_cases(context, values, "values", Rank.ESSENTIAL):
+    for case_group in joint_cases(context, values, "values", Rank.ESSENTIAL):
         parts = case_group.cases[1].groups
         costly = any(context.traits(membership.key.split(".")[1]).multiplies_cost for membership in parts)
         yield case_group if costly or len(parts) > 1 else replace(case_group, rank=Rank.NORMAL)
@@ -131,11 +131,11 @@ def _joint_nulls(context: PlanContext) -> Iterator[CaseGroup]:
     nulls = {next(iter(value.patch)): value for value in _nulls(context)}
     limit = [nulls.pop(name) for name in ("max_tokens",) if name in nulls]
     changing = [value for name, value in nulls.items() if name in {"prompt", "temperature"}]
-    yield from _joint_cases(context, changing, "values", Rank.ESSENTIAL)
+    yield from joint_cases(context, changing, "values", Rank.ESSENTIAL)
     others = [value for value in nulls.values() if value not in changing]
-    yield from _joint_cases(context, others, "values", Rank.ESSENTIAL)
+    yield from joint_cases(context, others, "values", Rank.ESSENTIAL)
     if not exceeds_default_limit(context):  # known once a request without a limit was answered
-        yield from _joint_cases(context, limit, "learned", Rank.ESSENTIAL)
+        yield from joint_cases(context, limit, "learned", Rank.ESSENTIAL)
 
 
 def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
@@ -153,7 +153,7 @@ def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
         row = f"request.{limit.parameter}.edge"
         if row in context.rows:
             yield from (_observed(context, row, value.label, value.patch) for value in open_ends(limit))
-    yield from _joint_cases(context, inside, "rows", Rank.NORMAL)
+    yield from joint_cases(context, inside, "rows", Rank.NORMAL)
     observed = {row.id for row in context.rows_on("observe")}
     for rule in context.contract.combinations:
         if rule.id in observed and rule.example and context.has(*rule.example):
@@ -206,7 +206,7 @@ def isolated_values(context: PlanContext) -> Iterator[CaseGroup]:
         groups = [[value] for value in values if sizes[value.label] <= 1]
         groups += [together[start : start + size] for start in range(0, len(together), size)]
     for group in groups:
-        for case_group in _joint_cases(context, group, "alone", Rank.ESSENTIAL, context.bare):
+        for case_group in joint_cases(context, group, "alone", Rank.ESSENTIAL, context.bare):
             # its control need not be sent again: the group has the base request as well
             sent = case_group.cases[0].content in context.known.replies
             yield replace(case_group, cases=case_group.cases[1:]) if sent else case_group
@@ -313,7 +313,7 @@ def _is_end(limit: Limit, value: FactorLevel) -> bool:
     return number in {limit.low, limit.high}
 
 
-def _joint_cases(
+def joint_cases(
     context: PlanContext, values: Iterable[FactorLevel], phase: str, rank: int, base: Mapping[str, Any] | None = None
 ) -> Iterator[CaseGroup]:
     """Many values in few joint cases. Accepted, one proves each of its values; rejected, none."""
@@ -398,6 +398,15 @@ def _observed(context: PlanContext, row: str, label: str, patch: Mapping[str, An
 
 
 __all__ = [
-    "accepts", "base_requests", "isolated_values", "members_of_rows", "range_ends", "rows_of", "single_values",
-    "value_alone", "without_open_members", "without_token_limit",
+    "accepts",
+    "base_requests",
+    "isolated_values",
+    "joint_cases",
+    "members_of_rows",
+    "range_ends",
+    "rows_of",
+    "single_values",
+    "value_alone",
+    "without_open_members",
+    "without_token_limit",
 ]  # fmt: skip

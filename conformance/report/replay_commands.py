@@ -18,6 +18,10 @@ _AUTHORIZATION: Final = {
     Credential.KEY: f'"Authorization: Bearer ${KEY}"',
     Credential.LOWERCASE_SCHEME: f'"Authorization: bearer ${KEY}"',
     Credential.WRONG: f"'Authorization: Bearer {WRONG}'",
+    Credential.CUT_SHORT: f'"Authorization: Bearer ${{{KEY}%?}}"',
+    Credential.PROLONGED: f'"Authorization: Bearer ${{{KEY}}}x"',
+    Credential.OTHER_CASE: f'"Authorization: Bearer $(printf %s "${KEY}" | tr A-Za-z a-zA-Z)"',
+    Credential.EMPTY: "'Authorization: Bearer '",
 }
 _SDK: Final = frozenset(
     {

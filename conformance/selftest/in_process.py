@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.model import Contract, Credential, Ending, Phase, RequestCase
+from conformance.model import Contract, Ending, Phase, RequestCase
 from conformance.model.budget import Account
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference.core import Reference, respond
@@ -59,12 +59,7 @@ def exchange(reference: Reference, case: RequestCase) -> Exchange:
 
 def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
     """The request that the case describes, with its credential filled in."""
-    authorization = {
-        Credential.KEY: f"Bearer {key}" if key is not None else None,
-        Credential.NONE: None,
-        Credential.WRONG: "Bearer wrong-key-on-purpose",
-        Credential.LOWERCASE_SCHEME: f"bearer {key}" if key is not None else None,
-    }[case.credential]
+    authorization = case.credential.authorization(key or "", "wrong-key-on-purpose")
     headers = case.headers if authorization is None else (*case.headers, ("authorization", authorization))
     return Request(case.method, case.path or contract.path, "", headers, case.content)
 

@@ -58,7 +58,11 @@ class Target:
         """Values that must not be written down."""
         added = [value for name, value in (*self.headers, *self.query) if is_secret(name)]
         # "Bearer abc" in a header is the secret "abc", which may be echoed without its scheme
-        return tuple(dict.fromkeys(word for value in (self.key, self.canary, *added) for word in value.split() if word))
+        return tuple(
+            dict.fromkeys(
+                word for value in (self.key, self.key[:-1], self.canary, *added) for word in value.split() if word
+            )
+        )
 
     @property
     def _wrong(self) -> str:
@@ -84,10 +88,9 @@ class Target:
         """The key and every other secret header: a request without a key must not carry one by another name."""
         if credential is Credential.NONE:
             return
-        wrong = credential is Credential.WRONG
-        if self.key or wrong:
-            scheme = "bearer" if credential is Credential.LOWERCASE_SCHEME else "Bearer"
-            yield "authorization", f"{scheme} {self._wrong if wrong else self.key}"
-        for name, value in self.headers:
+        value = credential.authorization(self.key, self._wrong)
+        if value is not None:
+            yield "authorization", value
+        for name, own in self.headers:
             if is_secret(name):
-                yield name, self._wrong if wrong else value
+                yield name, self._wrong if credential.refused else own

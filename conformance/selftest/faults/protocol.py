@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from conformance.model import Contract, Level
@@ -40,6 +41,55 @@ def any_key_will_do(request: Request, call: Call) -> Request:
     if "authorization" not in request.fields or call.reference.key is None:
         return request
     return _with_header(request, "authorization", f"Bearer {call.reference.key}")
+
+
+def _accept_key(request: Request, call: Call, accepted: Callable[[str, str], bool]) -> Request:
+    """The request with the right key, where `accepted` says so of the key that was sent and the right one."""
+    key, sent = call.reference.key, request.fields.get("authorization", "").partition(" ")[2]
+    if key is None or sent == key or not accepted(sent, key):
+        return request
+    return _with_header(request, "authorization", f"Bearer {key}")
+
+
+def _asks_for_stream(call: Call) -> bool:
+    return b'"stream":true' in call.request.body
+
+
+@fault(Stage.ARRIVAL, CHECK, only=_asks_for_stream)
+def no_key_is_needed_for_streams(request: Request, call: Call) -> Request:
+    """A stream is sent to a client without a key."""
+    return _accept_key(request, call, lambda sent, _: not sent)
+
+
+@fault(Stage.ARRIVAL, CHECK, only=_asks_for_stream)
+def any_key_will_do_for_streams(request: Request, call: Call) -> Request:
+    """A stream is sent to a client with an unknown key."""
+    return _accept_key(request, call, lambda sent, _: bool(sent))
+
+
+@fault(Stage.ARRIVAL, CHECK)
+def key_is_compared_by_its_beginning(request: Request, call: Call) -> Request:
+    """A key that begins with the right one is accepted."""
+    return _accept_key(request, call, lambda sent, key: sent.startswith(key))
+
+
+@fault(Stage.ARRIVAL, CHECK)
+def part_of_the_key_will_do(request: Request, call: Call) -> Request:
+    """The first characters of the right key are accepted as a key."""
+    return _accept_key(request, call, lambda sent, key: len(sent) > 1 and key.startswith(sent))
+
+
+@fault(Stage.ARRIVAL, CHECK)
+def case_of_the_key_is_ignored(request: Request, call: Call) -> Request:
+    """A key with other upper and lower case letters is accepted."""
+    return _accept_key(request, call, lambda sent, key: sent.lower() == key.lower())
+
+
+@fault(Stage.ARRIVAL, CHECK)
+def empty_key_is_accepted(request: Request, call: Call) -> Request:
+    """`Bearer` without a key is accepted."""
+    bare = request.fields.get("authorization", "").strip() == "Bearer"
+    return _accept_key(request, call, lambda _sent, _key: bare)
 
 
 @fault(Stage.REFUSAL, CHECK, imitates="An unknown key was answered by 404.")
