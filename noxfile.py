@@ -10,7 +10,7 @@ DEV = ("-c", "constraints.txt", "-e", ".[dev]")
 def tests(session: nox.Session) -> None:
     """Does the tool do what it says?"""
     session.install(*DEV)
-    session.run("pytest", "-q", *session.posargs)
+    session.run("pytest", "-q", "-n", "auto", *session.posargs)
 
 
 @nox.session
