@@ -35,8 +35,7 @@ def spent():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
-checks()
-load(sys.argv[2])
+load(sys.argv[2], (), checks())
 for name in environment().list_templates():
     environment().get_template(name)
 begun = spent()
