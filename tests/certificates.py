@@ -26,7 +26,7 @@ from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.contract import requirement_sets as frozen
 from conformance.recording.canonical_json import canonical, sealed
-from conformance.recording.hash_chain import GENESIS, closed
+from conformance.recording.hash_chain import GENESIS, chained_line
 from conformance.recording.plan_lock import NAME as LOCK
 from tests.test_sixth_provider import written
 
@@ -85,7 +85,7 @@ class Case:
         for number, record in enumerate(records, 1):
             if record["record"] == "footer":
                 record = {**record, "records": number, "before": last}
-            line, last = closed(record, last)
+            line, last = chained_line(record, last)
             lines.append(line)
         (self.bundle / RECORDING).write_bytes(b"".join(lines))
 

@@ -226,7 +226,7 @@ def test_exchanges_are_written_as_har_that_its_readers_accept_and_we_read_back_e
     found = list(har.read(path, OPENAI))
     assert tuple(x for x in found if isinstance(x, Exchange)) == made
     assert [x for x in found if isinstance(x, str)] == [
-        "out.har entry 5: an attempt that was made again; its exchange is a later entry"
+        "out.har entry 5: an attempt that was retried; a later entry has the whole exchange"
     ]
 
 
@@ -282,7 +282,7 @@ def test_a_stream_stands_beside_its_request(tmp_path):
     (tmp_path / "b.sse").write_bytes(b"data: [DONE]\n\n")
     (tmp_path / "b.json").write_text(json.dumps({**BODY, "stream": True}))
     missing, x = transcripts.read(tmp_path, OPENAI)
-    assert "no a.json beside it" in missing
+    assert "a.json is missing" in missing
     assert x.case.body["stream"] is True
     assert x.streamed
 
@@ -345,10 +345,10 @@ def test_a_recording_under_another_contract_is_incomplete(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.har", "{}", "no HAR file"),
-        ("a.har", '{"log":{"entries":3}}', "is no list"),
+        ("a.har", "{}", "not a HAR file"),
+        ("a.har", '{"log":{"entries":3}}', "is int; expected a list"),
         ("a.har", '{"log":{"entries":[]}}', "no exchange of this operation"),
-        ("a.ndjson", "{}\n", "no chain"),
+        ("a.ndjson", "{}\n", "does not end with"),
         ("a.txt", "", "unknown kind of recording"),
     ],
 )

@@ -139,13 +139,13 @@ def test_any_changed_byte_shows(file):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda lines: lines[:3] + lines[4:], "line 4: its chain is"),
-        (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], "line 3: its chain is"),
+        (lambda lines: lines[:3] + lines[4:], "line 4: its chain hash is"),
+        (lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]], "line 3: its chain hash is"),
         (lambda lines: [*lines, lines[-1]], "follows the footer"),
-        (lambda lines: lines[1:], "line 1: its chain is"),
-        (lambda lines: [*lines[:2], b'{"record":"start"}\n', *lines[2:]], "line 3: no chain"),
+        (lambda lines: lines[1:], "line 1: its chain hash is"),
+        (lambda lines: [*lines[:2], b'{"record":"start"}\n', *lines[2:]], "line 3: it does not end with"),
         (lambda lines: lines[:0], "no header"),
-        (lambda lines: [b"<html>\n", *lines[:0]], "no recording"),
+        (lambda lines: [b"<html>\n", *lines[:0]], "is not a recording"),
     ],
 )
 def test_dropped_moved_and_added_records_show(file, change, says):

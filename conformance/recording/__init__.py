@@ -1,9 +1,9 @@
-"""Exchanges ⇄ disk: one JSON record a line, appended as it happens, each chained by SHA-256 to the one before.
+"""Writes exchanges to disk and reads them back: one JSON record per line, each chained to the one before by SHA-256.
 
-A line is written whole or it is torn: what was recorded before a crash stays good. Records: `header` first, `phase`
-(what is planned), `start` and `attempt` (what happened), `unsent` (what did not, and why), `footer` last.
-Foreign traffic (HAR, raw transcripts) comes in here as well, and becomes the same exchanges.
-Never imports the judge or `send`: a recording is the same whoever made it and whoever judges it.
+A record is appended as soon as it exists, so a crash damages at most the last line. Records: `header` first, `wave`
+(the cases of a phase), `start` and `attempt` (what was sent and received), `unsent` (what was not sent, and why),
+`footer` last. Traffic that other tools recorded (HAR, raw transcripts) is converted to the same exchanges here.
+Never imports the judge or `send`: the format does not depend on who made a recording or who judges it.
 """
 
 from __future__ import annotations

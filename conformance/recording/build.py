@@ -1,4 +1,4 @@
-"""Which code judged: its version, and a hash over its sources, since a version in development has many."""
+"""Identifies the code that judged: its version, and a hash of its sources, which change within a version."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from conformance import __version__
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 DATA: Final = frozenset({".toml", ".json", ".yaml"})
 WITHOUT_DATA: Final = frozenset({"specs", "selftest"})
-"""Contracts have a hash of their own, and are not in the package in a checkout; scores decide nothing."""
+"""Folders whose data is not hashed: contracts have their own hash, and mutation scores do not affect verdicts."""
 
 
 @cache
 def build() -> dict[str, str]:
-    """Version and hash of all code, and of the data beside it that decides what is sent or concluded."""
+    """The version, and the hash of all code and of the data files that affect requests or verdicts."""
     digest = sha256()
     files = {path.relative_to(PACKAGE): path for path in PACKAGE.rglob("*") if path.suffix in {".py", *DATA}}
     for name, path in sorted(files.items(), key=lambda item: item[0].as_posix()):

@@ -1,4 +1,4 @@
-"""One text for one JSON value, so that a hash depends on the value and not on its spelling (after RFC 8785)."""
+"""Canonical JSON, similar to RFC 8785: equal values give equal bytes, so a hash depends on the value alone."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ SEAL: Final = "sha256"
 
 
 def canonical(value: Any) -> bytes:
-    """JSON in UTF-8 with sorted names and no white space; a ValueError for what JSON cannot say."""
+    """JSON in UTF-8 with sorted names and no white space; ValueError for NaN and infinity."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8")
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 in hex."""
+    """The SHA-256 hash in hexadecimal."""
     return sha256(data).hexdigest()
 
 
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with its own hash in it."""
+    """The document with its own hash as the member `sha256`."""
     return {**document, SEAL: seal(document)}
 
 
 def seal(document: Mapping[str, Any]) -> str:
-    """The hash of a document, its own left out."""
+    """The hash of a document without its member `sha256`."""
     return digest(canonical({name: value for name, value in document.items() if name != SEAL}))

@@ -1,4 +1,4 @@
-"""Messages that somebody else recorded → Exchange, as if the suite had sent the request itself."""
+"""Converts messages that other tools recorded to exchanges, as if the suite had sent the request itself."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from conformance.model.redaction import Redaction, is_secret
 
 Fields = tuple[tuple[str, str], ...]
 
-_OF_THE_CONNECTION: Final = frozenset(
+_CONNECTION_FIELDS: Final = frozenset(
     ["host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive", "te", "upgrade"]
 )
+"""Header fields that describe the recorded connection and not the request case."""
 
 
-def is_for(contract: Contract, method: str, url: str) -> bool:
-    """Whether a request is one for the contract's operation, wherever it is served."""
+def require_operation(contract: Contract, method: str, url: str) -> None:
+    """Raises ValueError where a request is not for the contract's operation, on whatever host and base path."""
     path = urlsplit(url).path.rstrip("/")
     operation = contract.path.rstrip("/")
-    ours = path.endswith((operation, "/" + operation.rpartition("/")[2]))
-    return ours and method.upper() == contract.method and not path.endswith("/chat/completions")
+    same_path = path.endswith((operation, "/" + operation.rpartition("/")[2]))
+    if not same_path or method.upper() != contract.method or path.endswith("/chat/completions"):
+        raise ValueError(f"{method} {url[:80]} is another operation; expected {contract.method} {contract.path}")
 
 
-def exchange(
+def redacted_exchange(
     contract: Contract,
     origin: str,
     number: int,
@@ -37,20 +39,26 @@ def exchange(
     content: bytes,
     attempt: Attempt,
 ) -> Exchange:
-    """An exchange of one attempt, secrets left out of the request and masked in the response."""
-    sent = tuple(headers)
-    secrets = [word for name, value in sent if is_secret(name) for word in value.split()]
+    """An exchange of one attempt, with secrets removed from the request's header and masked everywhere else."""
+    fields = tuple(headers)
+    secrets = [word for name, value in fields if is_secret(name) for word in value.split()]
     redaction = Redaction(secrets)
-    clean = redaction.data(content)
-    name = f"{origin}/{number}-{hashlib.sha256(clean).hexdigest()[:8]}"
-    kept = tuple((one, value) for one, value in sent if _is_of_the_message(one))
-    case = RequestCase(name, clean, origin, _validity(contract, clean), method=method.upper(), headers=kept)
+    redacted = redaction.data(content)
+    case = RequestCase(
+        id=f"{origin}/{number}-{hashlib.sha256(redacted).hexdigest()[:8]}",
+        content=redacted,
+        origin=origin,
+        validity=_validity(contract, redacted),
+        method=method.upper(),
+        headers=tuple((name, value) for name, value in fields if _belongs_to_case(name)),
+    )
     return Exchange(case, (redaction.attempt(attempt),))
 
 
-def _is_of_the_message(name: str) -> bool:
-    lowered = name.lower()
-    return not (is_secret(name) or lowered in _OF_THE_CONNECTION or lowered.startswith(":"))
+def _belongs_to_case(field_name: str) -> bool:
+    """Whether a header field is kept: no secret, no connection field, no HTTP/2 pseudo-header such as `:path`."""
+    lowered = field_name.lower()
+    return not (is_secret(field_name) or lowered in _CONNECTION_FIELDS or lowered.startswith(":"))
 
 
 def _validity(contract: Contract, content: bytes) -> Validity:
@@ -61,7 +69,7 @@ def _validity(contract: Contract, content: bytes) -> Validity:
     return validity(contract, body)
 
 
-def members(value: Any, name: str) -> Mapping[str, Any]:
-    """A member that ought to be an object; an empty one where it is none."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def object_member(value: Any, name: str) -> Mapping[str, Any]:
+    """The member `name` if it is an object, otherwise an empty object."""
+    member = value.get(name) if isinstance(value, Mapping) else None
+    return member if isinstance(member, Mapping) else {}

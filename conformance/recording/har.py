@@ -1,7 +1,7 @@
-"""HAR 1.2, in and out: what browsers, mitmproxy and Playwright write, and what their viewers open.
+"""Reads and writes HAR 1.2, the format of browsers, mitmproxy and Playwright.
 
-HAR holds content decoded and in one piece. Our own files keep the pieces and the case in members that begin with `_`,
-as the format allows, so that nothing is lost on the way back.
+HAR stores content decoded and without arrival times. Files that the suite writes also keep the case and the pieces, in
+members that begin with `_` as the format allows, so that reading them back loses nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from conformance import __version__
 from conformance.model import Contract, Ending, RequestCase
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, exchange, is_for, members
+from conformance.recording.foreign import Fields, object_member, redacted_exchange, require_operation
 from conformance.recording.hash_chain import RecordingError
 from conformance.recording.json_forms import attempt_in, attempt_out, case_in, case_out
 
@@ -27,14 +27,16 @@ _CODING: Final = "content-encoding"
 
 
 def read(path: Path, contract: Contract) -> Iterator[Exchange | str]:
-    """The exchanges of a file; for an entry that cannot be judged, the reason instead."""
+    """The exchange of each entry, or the reason why an entry cannot be judged."""
     try:
         log = json.loads(path.read_bytes())
         entries = log["log"]["entries"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RecordingError(f"{path}: no HAR file ({type(error).__name__}: {error}); expected log.entries") from None
+        raise RecordingError(
+            f"{path}: not a HAR file ({type(error).__name__}: {error}); expected the member log.entries"
+        ) from None
     if not isinstance(entries, list):
-        raise RecordingError(f"{path}: log.entries is no list; expected HAR 1.2")
+        raise RecordingError(f"{path}: log.entries is {type(entries).__name__}; expected a list (HAR 1.2)")
     for number, entry in enumerate(entries):
         try:
             yield _exchange(entry, number, contract)
@@ -43,24 +45,23 @@ def read(path: Path, contract: Contract) -> Iterator[Exchange | str]:
 
 
 def _exchange(entry: Any, number: int, contract: Contract) -> Exchange | str:
-    ours = members(entry, "_conformance")
-    if ours:
-        return Exchange(case_in(ours["case"]), tuple(attempt_in(one) for one in ours["attempts"]))
-    if members(entry, "_retried"):
-        raise ValueError("an attempt that was made again; its exchange is a later entry")
-    request, response = members(entry, "request"), members(entry, "response")
+    stored = object_member(entry, "_conformance")
+    if stored:
+        return Exchange(case_in(stored["case"]), tuple(attempt_in(attempt) for attempt in stored["attempts"]))
+    if object_member(entry, "_retried"):
+        raise ValueError("an attempt that was retried; a later entry has the whole exchange")
+    request, response = object_member(entry, "request"), object_member(entry, "response")
     method, url = str(request.get("method", "")), str(request.get("url", ""))
-    if not is_for(contract, method, url):
-        raise ValueError(f"{method} {url[:80]} is another operation than {contract.method} {contract.path}")
-    post = members(request, "postData")
+    require_operation(contract, method, url)
+    post = object_member(request, "postData")
     if "text" not in post and request.get("bodySize", 0):
         raise ValueError("the request's body was not recorded; export with content")
     body = str(post.get("text", "")).encode("utf-8", "surrogatepass")
-    return exchange(contract, "har", number, method, _fields(request), body, _attempt(entry, response))
+    return redacted_exchange(contract, "har", number, method, _fields(request), body, _attempt(entry, response))
 
 
 def _attempt(entry: Mapping[str, Any], response: Mapping[str, Any]) -> Attempt:
-    content = members(response, "content")
+    content = object_member(response, "content")
     if "text" not in content and content.get("size", 0):
         raise ValueError("the response's content was not recorded; export with content")
     text = str(content.get("text", ""))
@@ -79,7 +80,7 @@ def _attempt(entry: Mapping[str, Any], response: Mapping[str, Any]) -> Attempt:
 
 def _fields(message: Mapping[str, Any]) -> Fields:
     listed = message.get("headers", [])
-    return tuple((str(one["name"]), str(one["value"])) for one in listed if isinstance(one, Mapping))
+    return tuple((str(field["name"]), str(field["value"])) for field in listed if isinstance(field, Mapping))
 
 
 def _time(entry: Mapping[str, Any]) -> float:
@@ -90,22 +91,23 @@ def _time(entry: Mapping[str, Any]) -> float:
 
 
 def write(path: Path, url: str, exchanges: Iterable[Exchange]) -> None:
-    """Write exchanges as HAR; `url` is where they went, the operation's path included."""
+    """Write exchanges as HAR; `url` is the address of the requests, including the operation's path."""
     path.write_text(json.dumps(document(url, exchanges), indent=1), "utf-8")
 
 
 def document(url: str, exchanges: Iterable[Exchange]) -> dict[str, Any]:
-    """Exchanges as a HAR document, one entry for each attempt; the last one of each carries the exchange as it is."""
-    entries = [entry for x in exchanges for entry in _entries(url, x)]
+    """Exchanges as a HAR document, one entry per attempt; the entry of the last attempt stores the whole exchange."""
+    entries = [entry for exchange in exchanges for entry in _entries(url, exchange)]
     creator = {"name": "completions-conformance", "version": __version__}
     return {"log": {"version": "1.2", "creator": creator, "pages": [], "entries": entries}}
 
 
-def _entries(url: str, x: Exchange) -> Iterator[dict[str, Any]]:
-    for attempt in x.attempts[:-1]:
-        yield {**_entry(url, x.case, attempt), "_retried": {"case": x.case.id}}
-    ours = {"case": case_out(x.case), "attempts": [attempt_out(one) for one in x.attempts]}
-    yield {**_entry(url, x.case, x.last), "_conformance": ours}
+def _entries(url: str, exchange: Exchange) -> Iterator[dict[str, Any]]:
+    case = exchange.case
+    for attempt in exchange.attempts[:-1]:
+        yield {**_entry(url, case, attempt), "_retried": {"case": case.id}}
+    stored = {"case": case_out(case), "attempts": [attempt_out(attempt) for attempt in exchange.attempts]}
+    yield {**_entry(url, case, exchange.last), "_conformance": stored}
 
 
 def _entry(url: str, case: RequestCase, attempt: Attempt) -> dict[str, Any]:
@@ -124,8 +126,7 @@ def _entry(url: str, case: RequestCase, attempt: Attempt) -> dict[str, Any]:
 
 
 def _request(url: str, case: RequestCase, version: str) -> dict[str, Any]:
-    listed = dict(case.headers)
-    mime = next((value for name, value in listed.items() if name.lower() == "content-type"), "")
+    mime = next((value for name, value in dict(case.headers).items() if name.lower() == "content-type"), "")
     text = case.content.decode("utf-8", "replace")
     entry = {
         "method": case.method,
@@ -141,9 +142,9 @@ def _request(url: str, case: RequestCase, version: str) -> dict[str, Any]:
 
 
 def _response(case: RequestCase, attempt: Attempt) -> dict[str, Any]:
-    x = Exchange(case, (replace(attempt, ending=Ending.COMPLETE),))
-    data = x.content
-    content: dict[str, Any] = {"size": len(data), "mimeType": x.header("content-type") or ""}
+    exchange = Exchange(case, (replace(attempt, ending=Ending.COMPLETE),))
+    data = exchange.content
+    content: dict[str, Any] = {"size": len(data), "mimeType": exchange.header("content-type") or ""}
     try:
         content["text"] = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -155,7 +156,7 @@ def _response(case: RequestCase, attempt: Attempt) -> dict[str, Any]:
         "cookies": [],
         "headers": _pairs(attempt.headers),
         "content": content,
-        "redirectURL": x.header("location") or "",
+        "redirectURL": exchange.header("location") or "",
         "headersSize": -1,
         "bodySize": sum(len(piece.data) for piece in attempt.pieces),
     }

@@ -1,4 +1,4 @@
-"""The chain: each line ends in the hash of itself and of all lines before."""
+"""The hash chain: each line ends with a SHA-256 hash over the previous hash and its own record."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ from typing import Any, Final
 
 FORMAT: Final = "conformance-exchanges/1"
 GENESIS: Final = "0" * 64
+"""Stands for the previous hash in the first line."""
 _CHAIN: Final = re.compile(rb',"chain":"([0-9a-f]{64})"\}\n')
 _CHAIN_LENGTH: Final = len(',"chain":""}\n') + 64
 
 
 class RecordingError(ValueError):
-    """A recording that cannot be trusted: in which line, what is wrong."""
+    """A recording that cannot be used; the message names the line and what is wrong with it."""
 
 
-def closed(record: Mapping[str, Any], last: str) -> tuple[bytes, str]:
-    """A record as a line, linked to the last one, and its own link."""
+def chained_line(record: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
+    """The line for a record, and its hash; `previous` is the hash of the line before."""
     body = json.dumps(record, separators=(",", ":"), allow_nan=False).encode("ascii")
-    link = _link(last, body)
+    link = _hash(previous, body)
     return body[:-1] + b',"chain":"%s"}\n' % link.encode("ascii"), link
 
 
-def opened(line: bytes, last: str) -> tuple[dict[str, Any], str]:
-    """The record of a line and its link, proved against the last one."""
-    found = _CHAIN.fullmatch(line, max(0, len(line) - _CHAIN_LENGTH))
-    if found is None:
-        raise RecordingError("no chain at its end; the file was changed or is no recording")
-    body = line[: found.start()] + b"}"
-    link = _link(last, body)
-    if link != found.group(1).decode("ascii"):
+def verified_record(line: bytes, previous: str) -> tuple[dict[str, Any], str]:
+    """The record of a line, and its hash; RecordingError where the hash does not follow from `previous`."""
+    match = _CHAIN.fullmatch(line, max(0, len(line) - _CHAIN_LENGTH))
+    if match is None:
+        raise RecordingError('it does not end with a "chain" hash; the file was changed or is not a recording')
+    body = line[: match.start()] + b"}"
+    stated, actual = match.group(1).decode("ascii"), _hash(previous, body)
+    if stated != actual:
         raise RecordingError(
-            f"its chain is {found.group(1).decode()[:12]}…, the lines up to it give {link[:12]}…"
-            "; it, or a line before it, was changed, dropped or moved"
+            f"its chain hash is {stated[:12]}…; expected {actual[:12]}…"
+            ": this line, or one before it, was changed, removed or moved"
         )
     try:
         record = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise RecordingError(f"not JSON: {error}") from None
-    return record, link
+    return record, actual
 
 
-def _link(last: str, body: bytes) -> str:
-    return sha256(last.encode("ascii") + body).hexdigest()
+def _hash(previous: str, body: bytes) -> str:
+    return sha256(previous.encode("ascii") + body).hexdigest()

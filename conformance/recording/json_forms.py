@@ -1,4 +1,4 @@
-"""Cases, attempts and waves as JSON, and back, without any loss."""
+"""Converts cases, attempts and phases to JSON and back without loss."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance.model.exchange import Attempt, Piece
 
 
 def bytes_out(data: bytes) -> Any:
-    """UTF-8 as text, anything else in base64."""
+    """A string for valid UTF-8, otherwise an object with base64."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -20,12 +20,12 @@ def bytes_out(data: bytes) -> Any:
 
 
 def bytes_in(value: Any) -> bytes:
-    """What `bytes_out` gave, as bytes."""
+    """The inverse of `bytes_out`."""
     return value.encode("utf-8") if isinstance(value, str) else b64decode(value["base64"], validate=True)
 
 
 def attempt_out(attempt: Attempt) -> dict[str, Any]:
-    """An attempt, in the order in which a person reads it."""
+    """An attempt as JSON, with its members in reading order."""
     return {
         "started_at": attempt.started_at,
         "status": attempt.status,
@@ -39,47 +39,47 @@ def attempt_out(attempt: Attempt) -> dict[str, Any]:
 
 
 def attempt_in(record: Mapping[str, Any]) -> Attempt:
-    """What `attempt_out` gave."""
+    """The inverse of `attempt_out`."""
     return Attempt(
-        record["started_at"],
-        record["status"],
-        tuple((name, value) for name, value in record["headers"]),
-        tuple(Piece(at, bytes_in(data)) for at, data in record["pieces"]),
-        Ending(record["ending"]),
-        record["error"],
-        record["elapsed"],
-        record["http_version"],
+        started_at=record["started_at"],
+        status=record["status"],
+        headers=tuple((name, value) for name, value in record["headers"]),
+        pieces=tuple(Piece(at, bytes_in(data)) for at, data in record["pieces"]),
+        ending=Ending(record["ending"]),
+        error=record["error"],
+        elapsed=record["elapsed"],
+        http_version=record["http_version"],
     )
 
 
 def phase_in(record: Mapping[str, Any]) -> Phase:
-    """A wave record."""
+    """The phase of a `wave` record."""
     return Phase(record["name"], tuple(map(case_in, record["cases"])), record["serial"], record["burst"])
 
 
-_DEFAULTS: Final = {one.name: one.default for one in fields(RequestCase)}
+_DEFAULTS: Final = {field.name: field.default for field in fields(RequestCase)}
 
 
 def case_out(case: RequestCase) -> dict[str, Any]:
-    """The members that differ from their defaults."""
+    """A case as JSON; members with their default value are omitted."""
     record = {name: value for name in _DEFAULTS if (value := getattr(case, name)) != _DEFAULTS[name]}
     record["content"] = bytes_out(case.content)
     if case.groups:
-        record["groups"] = [[part.kind, part.key, part.role] for part in case.groups]
+        record["groups"] = [[group.kind, group.key, group.role] for group in case.groups]
     return record
 
 
 def case_in(record: Mapping[str, Any]) -> RequestCase:
-    """What `case_out` gave; what it left out has its default."""
-    read = dict(record)
-    read["content"] = bytes_in(record["content"])
-    read["groups"] = tuple(Membership(*part) for part in record.get("groups", ()))
+    """The inverse of `case_out`; omitted members get their default."""
+    members = dict(record)
+    members["content"] = bytes_in(record["content"])
+    members["groups"] = tuple(Membership(*group) for group in record.get("groups", ()))
     if "breaks" in record:
-        read["breaks"] = tuple(record["breaks"])
+        members["breaks"] = tuple(record["breaks"])
     if "headers" in record:
-        read["headers"] = tuple((name, value) for name, value in record["headers"])
+        members["headers"] = tuple((name, value) for name, value in record["headers"])
     if "validity" in record:
-        read["validity"] = Validity(record["validity"])
+        members["validity"] = Validity(record["validity"])
     if "credential" in record:
-        read["credential"] = Credential(record["credential"])
-    return RequestCase(**read)
+        members["credential"] = Credential(record["credential"])
+    return RequestCase(**members)

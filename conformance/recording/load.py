@@ -1,4 +1,4 @@
-"""Recorded traffic of any kind → exchanges that can be judged."""
+"""Loads recorded traffic of any supported kind as exchanges that can be judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from conformance.recording.reader import read
 
 @dataclass(frozen=True)
 class Gathered:
-    """What files hold. `left_out` says of each message that is not judged why; `headers` are our own recordings'."""
+    """The traffic of one or more files.
+
+    `left_out` has one reason for each message that is not judged; `headers` are those of the suite's own recordings.
+    """
 
     exchanges: tuple[Exchange, ...]
     planned: tuple[RequestCase, ...]
@@ -27,60 +30,77 @@ class Gathered:
 
 
 def gather(paths: Sequence[Path], contract: Contract) -> Gathered:
-    """The traffic of all paths: our NDJSON, HAR files, folders of transcripts."""
-    found = [_gathered(path, contract) for path in paths]
-    exchanges = tuple(_apart(x for one in found for x in one.exchanges))
+    """The traffic of all paths: the suite's own NDJSON, HAR files, folders of transcripts."""
+    loaded = [_load(path, contract) for path in paths]
+    exchanges = tuple(exchange for file in loaded for exchange in file.exchanges)
+    _require_distinct_ids(exchanges)
     return Gathered(
-        exchanges,
-        tuple(case for one in found for case in one.planned),
-        tuple(reason for one in found for reason in one.left_out),
-        tuple(header for one in found for header in one.headers),
-        tuple(reason for one in found for reason in one.incomplete),
-        found[0].plan_sha256 if len(found) == 1 else "",
+        exchanges=exchanges,
+        planned=tuple(case for file in loaded for case in file.planned),
+        left_out=tuple(reason for file in loaded for reason in file.left_out),
+        headers=tuple(header for file in loaded for header in file.headers),
+        incomplete=tuple(reason for file in loaded for reason in file.incomplete),
+        plan_sha256=loaded[0].plan_sha256 if len(loaded) == 1 else "",
     )
 
 
-def _gathered(path: Path, contract: Contract) -> Gathered:
+def _load(path: Path, contract: Contract) -> Gathered:
     if path.is_dir():
-        return _sorted(list(transcripts.read(path, contract)), path)
+        return _from_foreign(list(transcripts.read(path, contract)), path)
     if path.suffix == ".ndjson":
-        return _ours(path, contract)
+        return _from_recording(path, contract)
     if path.suffix in {".har", ".json"}:
-        return _sorted(list(har.read(path, contract)), path)
+        return _from_foreign(list(har.read(path, contract)), path)
     raise RecordingError(
         f"{path}: unknown kind of recording; expected .ndjson, .har, or a folder of .http or .sse files"
     )
 
 
-def _sorted(found: list[Exchange | str], path: Path) -> Gathered:
-    exchanges = tuple(one for one in found if isinstance(one, Exchange))
-    left_out = tuple(one for one in found if isinstance(one, str))
+def _from_foreign(results: Sequence[Exchange | str], path: Path) -> Gathered:
+    """Separates exchanges from reasons for leaving a message out; without any exchange, raises RecordingError."""
+    exchanges = tuple(result for result in results if isinstance(result, Exchange))
+    reasons = tuple(result for result in results if isinstance(result, str))
     if not exchanges:
-        why = f" ({left_out[0]})" if left_out else ""
-        raise RecordingError(f"{path}: holds no exchange of this operation{why}; expected at least one")
-    return Gathered(exchanges, tuple(x.case for x in exchanges), left_out, (), ())
+        first_reason = f" ({reasons[0]})" if reasons else ""
+        raise RecordingError(f"{path}: contains no exchange of this operation{first_reason}; expected at least one")
+    return Gathered(
+        exchanges=exchanges,
+        planned=tuple(exchange.case for exchange in exchanges),
+        left_out=reasons,
+        headers=(),
+        incomplete=(),
+    )
 
 
-def _ours(path: Path, contract: Contract) -> Gathered:
-    """Our own recording: with it goes what was planned, and why it may be incomplete."""
+def _from_recording(path: Path, contract: Contract) -> Gathered:
+    """The suite's own recording, which also states what was planned and why it may be incomplete."""
     recording = read(path)
-    incomplete = [*(recording.footer or {}).get("incomplete", ())]
+    footer = recording.footer or {}
+    incomplete = [*footer.get("incomplete", ())]
     if recording.footer is None:
+        torn = f"; {recording.torn}" if recording.torn else ""
+        incomplete.append(f"{path} has no footer: the run was cut off{torn}")
+    recorded = recording.header.get("contract", {}).get("sha256")
+    if recorded != contract.sha256:
         incomplete.append(
-            f"{path} was not closed: the run was cut off{f'; {recording.torn}' if recording.torn else ''}"
+            f"{path} was recorded under another contract ({recorded!s:.12}…); expected {contract.sha256:.12}…"
         )
-    there = recording.header.get("contract", {}).get("sha256")
-    if there != contract.sha256:
-        incomplete.append(f"{path} was recorded under another contract ({there!s:.12}…, now {contract.sha256:.12}…)")
-    plan = str((recording.footer or {}).get("plan_sha256", ""))
-    return Gathered(recording.exchanges, recording.planned, (), (recording.header,), tuple(incomplete), plan)
+    return Gathered(
+        exchanges=recording.exchanges,
+        planned=recording.planned,
+        left_out=(),
+        headers=(recording.header,),
+        incomplete=tuple(incomplete),
+        plan_sha256=str(footer.get("plan_sha256", "")),
+    )
 
 
-def _apart(exchanges: Iterable[Exchange]) -> Iterable[Exchange]:
-    """Exchanges with ids of their own: two files must not be taken for one."""
+def _require_distinct_ids(exchanges: Iterable[Exchange]) -> None:
+    """Raises RecordingError for a repeated case id: exchanges of different runs must not be merged."""
     seen: set[str] = set()
-    for x in exchanges:
-        if x.case.id in seen:
-            raise RecordingError(f"the case {x.case.id} is in two of the files; give recordings of one run at a time")
-        seen.add(x.case.id)
-        yield x
+    for exchange in exchanges:
+        if exchange.case.id in seen:
+            raise RecordingError(
+                f"case {exchange.case.id} is in two of the files; give recordings of one run at a time"
+            )
+        seen.add(exchange.case.id)

@@ -1,4 +1,4 @@
-"""A plan lock: the requests of a run, fixed in a file with a nonce and its own hash before anything is sent."""
+"""The plan lock: a file that fixes the requests of a run, with a nonce and its own hash, before anything is sent."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _NONCE: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 
 
 class LockError(ValueError):
-    """A plan that cannot be used: one line that says what is wrong and what to do."""
+    """A plan that cannot be used; the message is one line: what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
 class PlanLock:
-    """A locked plan: `document` is the file as JSON, the properties read it."""
+    """A plan lock; `document` is the content of the file."""
 
     document: Mapping[str, Any]
 
@@ -43,12 +43,12 @@ class PlanLock:
 
     @property
     def mark(self) -> dict[str, str]:
-        """What the header of a recording says of the plan, which binds the evidence to it from the first record on."""
+        """Identifies the plan in the header of a recording, which binds every later record to this plan."""
         return {"sha256": self.sha256, "nonce": self.nonce}
 
     @property
     def canary(self) -> str:
-        """The wrong key of this run. It is redacted like a secret; if it shows up in a file, redaction has failed."""
+        """The wrong key of this run. It is redacted like a secret; a file that contains it was not redacted."""
         return canary(self.nonce)
 
     @property
@@ -57,16 +57,16 @@ class PlanLock:
 
     @cached_property
     def drawn(self) -> tuple[Mapping[str, Any], ...]:
-        """The drawn bodies; another version of a library would draw others."""
+        """The randomly drawn bodies, stored because another version of a library may draw different ones."""
         return tuple(json.loads(text) for text in self.document["drawn"])
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
-        """What is sent to a target that accepts every documented value."""
+        """The phases for a target that accepts every documented value."""
         return tuple(phase_in(phase) for phase in self.document["waves"])
 
     def write(self, path: Path) -> None:
-        """Write the file. An existing one is never replaced, since a run may depend on it."""
+        """Write the file. Raises LockError if it exists, since a run may depend on it."""
         try:
             with path.open("xb") as file:
                 file.write(canonical(self.document) + b"\n")
@@ -75,22 +75,22 @@ class PlanLock:
 
 
 def lock(contents: Mapping[str, Any]) -> PlanLock:
-    """A plan lock with these contents, under its format and its hash."""
+    """A plan lock with these contents, its format and its hash."""
     return PlanLock(sealed({"format": FORMAT, **contents}))
 
 
 def seed_of(nonce: str) -> int:
-    """The seed that follows from a nonce, so that nobody can try seeds until one suits."""
+    """The seed derived from a nonce, so that nobody can try seeds until a favourable one appears."""
     return int(digest(b"seed " + nonce.encode("ascii"))[:8], 16)
 
 
 def canary(nonce: str) -> str:
-    """The wrong key that goes with a nonce."""
+    """The wrong key derived from a nonce."""
     return f"sk-canary-{digest(b'canary ' + nonce.encode('ascii'))[:40]}"
 
 
 def nonce_and_origin(nonce: str | None) -> tuple[str, str]:
-    """The nonce to use, and whether it was given or drawn here."""
+    """The nonce to use, and whether it was given or drawn at random."""
     if nonce is None:
         return secrets.token_hex(16), DRAWN
     if not _NONCE.fullmatch(nonce):
@@ -99,18 +99,18 @@ def nonce_and_origin(nonce: str | None) -> tuple[str, str]:
 
 
 def phase_out(phase: Phase) -> dict[str, Any]:
-    """A phase in the form that recordings use."""
+    """A phase as JSON, in the form of a `wave` record."""
     members = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
     return {**members, "cases": [case_out(case) for case in phase.cases]}
 
 
 def set_hash(requirements: RequirementSet) -> str:
-    """The hash that identifies a requirement set: that of its file."""
+    """The hash that identifies a requirement set: the hash of its file."""
     return digest(str(requirements).encode("utf-8"))
 
 
 def read(path: Path) -> PlanLock:
-    """A plan lock from its file, its hash verified; a LockError for anything else."""
+    """A plan lock from its file, with its hash verified; LockError if it cannot be used."""
     try:
         return parse(path.read_bytes(), str(path))
     except OSError as error:
@@ -118,7 +118,7 @@ def read(path: Path) -> PlanLock:
 
 
 def parse(data: bytes, name: str = NAME) -> PlanLock:
-    """A plan lock from its bytes."""
+    """A plan lock from its bytes, with its hash verified; LockError if it cannot be used."""
     try:
         document = json.loads(data)
         known = isinstance(document, dict) and document.get("format") == FORMAT

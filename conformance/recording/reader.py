@@ -1,4 +1,4 @@
-"""Records from the disk, the chain proved on the way."""
+"""Reads a recording and verifies its hash chain."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 from conformance.model import Phase, RequestCase
 from conformance.model.exchange import Attempt, Exchange
-from conformance.recording.hash_chain import FORMAT, GENESIS, RecordingError, opened
+from conformance.recording.hash_chain import FORMAT, GENESIS, RecordingError, verified_record
 from conformance.recording.json_forms import attempt_in, phase_in
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a file holds, in order. `torn` says what is wrong with its end; `footer` is None where it was not closed.
+    """The content of a recording. `torn` describes an incomplete last line; `footer` is None if it was never written.
 
-    `lost` are the cases whose last attempt began, at that time, and of which nothing came to be recorded.
+    `lost` has the start time of the last attempt of each case for which that attempt's outcome was not recorded.
+    `valid_bytes` is the length of the valid records before any footer, and `last_hash` the chain hash of the last one.
     """
 
     header: Mapping[str, Any]
@@ -30,52 +31,55 @@ class Recording:
     unsent: Mapping[str, str]
     footer: Mapping[str, Any] | None
     torn: str
-    last: str
+    last_hash: str
     records: int
-    size: int
+    valid_bytes: int
 
     @cached_property
     def planned(self) -> tuple[RequestCase, ...]:
-        """All cases that were planned, each once."""
+        """All planned cases, without duplicates."""
         return tuple({case.id: case for phase in self.phases for case in phase.cases}.values())
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """All exchanges that came to their end and count, in the order of the plan."""
+        """All finished exchanges that count as evidence, in the order of the plan."""
         counted = self.ended - self.unsent.keys()
         return tuple(Exchange(case, self.attempts[case.id]) for case in self.planned if case.id in counted)
 
     @property
     def in_flight(self) -> frozenset[str]:
-        """Cases that went out and of which nothing more was recorded."""
+        """Cases that were started and have no final attempt."""
         return self.begun - self.ended
 
 
 def read(path: Path) -> Recording:
-    """Read a recording and prove its chain; a torn tail is left out, any other fault raises RecordingError."""
-    found = _Found()
+    """Read a recording and verify its chain; ignores a torn last line, raises RecordingError for any other fault."""
+    reading = _RecordingBuilder()
     for number, line in enumerate(_lines(path), 1):
         if not line.endswith(b"\n"):
-            found.torn = f"line {number} is cut off after {len(line)} bytes; it is left out"
+            reading.torn = f"line {number} is cut off after {len(line)} bytes; it is ignored"
             break
         try:
-            record, link = opened(line, found.last)
-            found.take(record)
+            record, link = verified_record(line, reading.last_hash)
+            reading.add(record)
         except RecordingError as error:
             raise RecordingError(f"{path}: line {number}: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            what = f"member {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise RecordingError(f"{path}: line {number}: {what}; expected {FORMAT}") from None
-        if found.footer is None:  # which gives way when the recording goes on
-            found.last, found.records, found.size = link, number, found.size + len(line)
-    if found.header is None:
-        raise RecordingError(f"{path}: no header; expected the first line of a recording ({FORMAT})")
-    return found.recording(found.header)
+            problem = f"member {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise RecordingError(
+                f"{path}: line {number}: {problem}; expected a record of the format {FORMAT}"
+            ) from None
+        if reading.footer is None:  # a resumed run overwrites the footer
+            reading.last_hash, reading.records = link, number
+            reading.valid_bytes += len(line)
+    if reading.header is None:
+        raise RecordingError(f"{path}: no header; expected a recording ({FORMAT}), which begins with one")
+    return reading.recording(reading.header)
 
 
 @dataclass
-class _Found:
-    """What was read so far."""
+class _RecordingBuilder:
+    """The records that have been read so far."""
 
     header: Mapping[str, Any] | None = None
     footer: Mapping[str, Any] | None = None
@@ -87,16 +91,16 @@ class _Found:
     planned: set[str] = field(default_factory=set)
     unsent: dict[str, str] = field(default_factory=dict)
     torn: str = ""
-    last: str = GENESIS
+    last_hash: str = GENESIS
     records: int = 0
-    size: int = 0
+    valid_bytes: int = 0
 
-    def take(self, record: Mapping[str, Any]) -> None:
+    def add(self, record: Mapping[str, Any]) -> None:
         kind = record["record"]
         if self.footer is not None:
             raise ValueError("it follows the footer, which must be the last line")
         if (self.header is None) is not (kind == "header"):
-            raise ValueError(f"it is a {kind} record; the header must come first, and once")
+            raise ValueError(f"it is a {kind} record; expected exactly one header, as the first record")
         match kind:
             case "header":
                 if record.get("format") != FORMAT:
@@ -106,19 +110,21 @@ class _Found:
                 self.phases.append(phase_in(record))
                 self.planned.update(case.id for case in self.phases[-1].cases)
             case "footer":
-                if (record["records"], record["before"]) != (self.records + 1, self.last):
-                    raise ValueError("the footer closes another recording")
+                if (record["records"], record["before"]) != (self.records + 1, self.last_hash):
+                    raise ValueError(
+                        "the footer belongs to another recording: its record count or previous hash differs"
+                    )
                 self.footer = record
             case _:
-                self._happened(kind, record)
+                self._add_event(kind, record)
 
-    def _happened(self, kind: str, record: Mapping[str, Any]) -> None:
+    def _add_event(self, kind: str, record: Mapping[str, Any]) -> None:
         if kind == "unsent":
             self.unsent.update(record["reasons"])
             return
         case = record["case"]
         if case not in self.planned:
-            raise ValueError(f"case {case!r} was never planned")
+            raise ValueError(f"case {case!r} is in no earlier wave record")
         if kind == "start":
             self.begun.add(case)
             self.lost[case] = record.get("at", 0.0)
@@ -128,22 +134,22 @@ class _Found:
             self.lost.pop(case, None)
             self.ended |= {case} if record["final"] else set()
         else:
-            raise ValueError(f"a record {kind!r} is not known")
+            raise ValueError(f"record kind {kind!r} is unknown")
 
     def recording(self, header: Mapping[str, Any]) -> Recording:
         return Recording(
-            header,
-            tuple(self.phases),
-            {case: tuple(found) for case, found in self.attempts.items()},
-            frozenset(self.ended),
-            frozenset(self.begun),
-            self.lost,
-            self.unsent,
-            self.footer,
-            self.torn,
-            self.last,
-            self.records,
-            self.size,
+            header=header,
+            phases=tuple(self.phases),
+            attempts={case: tuple(attempts) for case, attempts in self.attempts.items()},
+            ended=frozenset(self.ended),
+            begun=frozenset(self.begun),
+            lost=self.lost,
+            unsent=self.unsent,
+            footer=self.footer,
+            torn=self.torn,
+            last_hash=self.last_hash,
+            records=self.records,
+            valid_bytes=self.valid_bytes,
         )
 
 

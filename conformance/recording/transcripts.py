@@ -1,6 +1,6 @@
-"""Raw transcripts: `NAME.http` holds a request and the response to it, byte for byte, one after the other.
+"""Reads raw transcripts: `NAME.http` contains a request followed by its response, byte for byte.
 
-`NAME.sse` holds an event stream alone, and `NAME.json` beside it the body of the request that asked for it.
+`NAME.sse` contains an event stream only; `NAME.json` in the same folder contains the body of its request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import h11
 
 from conformance.model import Contract, Ending
 from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, exchange, is_for
+from conformance.recording.foreign import Fields, redacted_exchange, require_operation
 
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _CHUNK: Final = re.compile(rb"[0-9A-Fa-f]+[ \t]*(?:;[^\n]*)?\r?\n")
@@ -22,59 +22,68 @@ _VERSION: Final = re.compile(rb"HTTP/\d(?:\.\d)?(?= \d{3})")
 
 
 class Message(NamedTuple):
-    """A start line, its header fields, and what follows them."""
+    """A start line, the header fields, and all bytes after them."""
 
     first: str
     fields: Fields
     rest: bytes
 
     def field(self, name: str) -> str:
-        return next((value for one, value in self.fields if one.lower() == name), "")
+        return next((value for field_name, value in self.fields if field_name.lower() == name), "")
 
 
 def read(folder: Path, contract: Contract) -> Iterator[Exchange | str]:
-    """The exchanges of all transcripts of a folder, by name; for one that cannot be judged, the reason instead."""
+    """The exchange of each transcript in a folder, by name, or the reason why it cannot be judged."""
     files = sorted(path for path in folder.iterdir() if path.suffix in {".http", ".sse"})
     for number, path in enumerate(files):
         try:
-            yield _whole(path, number, contract) if path.suffix == ".http" else _stream(path, number, contract)
+            yield (
+                _http_exchange(path, number, contract)
+                if path.suffix == ".http"
+                else _sse_exchange(path, number, contract)
+            )
         except (OSError, ValueError) as error:
             yield f"{path.name}: {error}"
 
 
-def _whole(path: Path, number: int, contract: Contract) -> Exchange:
+def _http_exchange(path: Path, number: int, contract: Contract) -> Exchange:
     data = path.read_bytes()
-    request = _message(data, "a request")
+    request = _message(data, "the request")
     method, _, target = request.first.partition(" ")
     url = target.rpartition(" ")[0] or target
-    if not is_for(contract, method, url):
-        raise ValueError(f"{method} {url[:80]} is another operation than {contract.method} {contract.path}")
-    body, rest = _split(request)
-    return exchange(contract, "http", number, method, request.fields, body, _response(rest))
+    require_operation(contract, method, url)
+    body, rest = _split_body(request)
+    return redacted_exchange(contract, "http", number, method, request.fields, body, _response(rest))
 
 
-def _stream(path: Path, number: int, contract: Contract) -> Exchange:
-    asked = path.with_suffix(".json")
-    if not asked.exists():
-        raise ValueError(f"there is no {asked.name} beside it; put the body of the request there")
+def _sse_exchange(path: Path, number: int, contract: Contract) -> Exchange:
+    request_path = path.with_suffix(".json")
+    if not request_path.exists():
+        raise ValueError(f"{request_path.name} is missing; expected the body of the request there")
     headers = (("content-type", "text/event-stream"),)
     attempt = Attempt(0.0, 200, headers, (Piece(0.0, path.read_bytes()),))
-    return exchange(
-        contract, "sse", number, contract.method, (("content-type", "application/json"),), asked.read_bytes(), attempt
+    return redacted_exchange(
+        contract,
+        "sse",
+        number,
+        contract.method,
+        (("content-type", "application/json"),),
+        request_path.read_bytes(),
+        attempt,
     )
 
 
-def _message(data: bytes, what: str) -> Message:
+def _message(data: bytes, name: str) -> Message:
     end = _HEAD_END.search(data)
     if end is None:
-        raise ValueError(f"{what} has no blank line after its headers; expected raw HTTP/1.1")
+        raise ValueError(f"{name} has no blank line after its header; expected raw HTTP/1.1")
     first, *lines = data[: end.start()].decode("latin-1").splitlines()
     pairs = (line.partition(":") for line in lines)
     return Message(first, tuple((name.strip(), value.strip()) for name, _, value in pairs), data[end.end() :])
 
 
-def _split(request: Message) -> tuple[bytes, bytes]:
-    """The request's body and what follows it: by its length, else up to where a response begins."""
+def _split_body(request: Message) -> tuple[bytes, bytes]:
+    """The request body and the bytes after it: split by Content-Length, otherwise where a response begins."""
     declared = request.field("content-length")
     if declared.isdigit():
         length = int(declared)
@@ -85,10 +94,10 @@ def _split(request: Message) -> tuple[bytes, bytes]:
 
 
 def _response(data: bytes) -> Attempt:
-    """The response at the beginning of `data`, its chunks joined; truncated where its framing promises more."""
+    """The response at the start of `data`, with chunks joined; truncated where its framing announces more bytes."""
     version = _VERSION.match(data)
     if version is None:
-        raise ValueError(f"after the request comes {data[:20]!r}; expected a status line such as HTTP/1.1 200 OK")
+        raise ValueError(f"the request is followed by {data[:20]!r}; expected a status line such as HTTP/1.1 200 OK")
     reader = h11.Connection(h11.CLIENT, max_incomplete_event_size=len(data) + 1)
     reader.send(h11.Request(method="POST", target="/", headers=[("host", "recorded")]))
     reader.send(h11.EndOfMessage())
@@ -103,13 +112,13 @@ def _response(data: bytes) -> Attempt:
                 content += event.data
             elif event is h11.NEED_DATA:
                 reader.receive_data(b"")
-    except h11.RemoteProtocolError as broken:
+    except h11.RemoteProtocolError as protocol_error:
         if head is None:
-            raise ValueError(f"the response is not HTTP/1.1: {broken}") from None
+            raise ValueError(f"the response is not HTTP/1.1: {protocol_error}") from None
         body = _message(data, "the response").rest
         if content or not body or _CHUNK.match(body):
-            ending, error = Ending.TRUNCATED, str(broken)
-        else:  # the recorder joined the chunks and kept the header field
+            ending, error = Ending.TRUNCATED, str(protocol_error)
+        else:  # the recorder joined the chunks but kept Transfer-Encoding
             content = body
     assert head is not None  # noqa: S101 - a message ends after its head
     fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())

@@ -1,4 +1,4 @@
-"""Records onto the disk."""
+"""Appends records to a recording."""
 
 from __future__ import annotations
 
@@ -12,57 +12,59 @@ from typing import Any
 
 from conformance.model import Phase, RequestCase
 from conformance.model.exchange import Attempt, Exchange
-from conformance.recording.hash_chain import FORMAT, GENESIS, RecordingError, closed
+from conformance.recording.hash_chain import FORMAT, GENESIS, RecordingError, chained_line
 from conformance.recording.json_forms import attempt_out, case_out
 from conformance.recording.reader import Recording
 
 
 class Recorder:
-    """Appends to one file. What a record says must be redacted already."""
+    """Appends records to one file. Their content must be redacted already."""
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
-        """Begin a new file; an old one of the same name is replaced."""
+        """Begin a new file; an existing one is replaced."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _only_ours(path, path.open("ab", buffering=0))
+        self._file = _locked(path, path.open("ab", buffering=0))
         self._file.truncate(0)
-        self._last = GENESIS
+        self._last_hash = GENESIS
         self._records = 0
         self._append("header", {"format": FORMAT, **header})
 
     @classmethod
-    def resume(cls, path: Path, found: Recording) -> Recorder:
-        """Go on after the last good record of what `read` found; a torn tail and a footer give way."""
+    def resume(cls, path: Path, recording: Recording) -> Recorder:
+        """Continue after the last valid record of a recording; a torn last line and a footer are overwritten."""
         recorder = cls.__new__(cls)
-        recorder._file = _only_ours(path, path.open("r+b", buffering=0))
-        recorder._file.truncate(found.size)
+        recorder._file = _locked(path, path.open("r+b", buffering=0))
+        recorder._file.truncate(recording.valid_bytes)
         recorder._file.seek(0, os.SEEK_END)
-        recorder._last, recorder._records = found.last, found.records
+        recorder._last_hash, recorder._records = recording.last_hash, recording.records
         return recorder
 
     def planned(self, phase: Phase) -> None:
-        """Cases that are about to be sent."""
+        """Record the cases of a phase that is about to be sent."""
         header: dict[str, Any] = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
         self._append("wave", {**header, "cases": [case_out(case) for case in phase.cases]})
 
     def started(self, case: RequestCase) -> None:
+        """Record that an attempt at a case begins now."""
         self._append("start", {"case": case.id, "at": round(time.time(), 6)})
 
     def attempted(self, case: RequestCase, attempt: Attempt, final: bool) -> None:
+        """Record an attempt; `final` says that no retry follows."""
         self._append("attempt", {"case": case.id, "final": final, **attempt_out(attempt)})
 
     def unsent(self, reasons: Mapping[str, str]) -> None:
-        """Cases that were planned and not sent, with the reason."""
+        """Record why planned cases were not sent: a reason for each case id."""
         if reasons:
             self._append("unsent", {"reasons": dict(reasons)})
 
     def close(self, footer: Mapping[str, Any]) -> str:
-        """Close the file for good; the last hash stands for all that was recorded."""
-        self._append("footer", {**footer, "records": self._records + 1, "before": self._last})
+        """Write the footer and close the file. Returns the last hash, which depends on every record."""
+        self._append("footer", {**footer, "records": self._records + 1, "before": self._last_hash})
         self.abandon()
-        return self._last
+        return self._last_hash
 
     def abandon(self) -> None:
-        """Let go of the file without a footer."""
+        """Close the file without a footer."""
         if not self._file.closed:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -76,24 +78,24 @@ class Recorder:
         self.abandon()
 
     def _append(self, kind: str, content: Mapping[str, Any]) -> None:
-        line, self._last = closed({"record": kind, **content}, self._last)
+        line, self._last_hash = chained_line({"record": kind, **content}, self._last_hash)
         self._records += 1
         self._file.write(line)
 
 
-def _only_ours(path: Path, file: FileIO) -> FileIO:
-    """The file, locked until it is closed: two runs that write to one recording would spoil it."""
+def _locked(path: Path, file: FileIO) -> FileIO:
+    """The file, locked until it is closed: two runs that write to one recording would break its chain."""
     try:
         import fcntl
-    except ImportError:  # not on this system
+    except ImportError:  # this system has no file locks
         return file
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        message = "another run is writing to it; wait until it ends, or give another --out or --name"
+        message = "another run is writing to it; wait until that run ends, or give another --out or --name"
         raise RecordingError(f"{path}: {message}") from None
-    except OSError:  # not on this kind of disk
+    except OSError:  # this file system has no locks
         return file
     return file
 
@@ -101,7 +103,7 @@ def _only_ours(path: Path, file: FileIO) -> FileIO:
 def write(
     path: Path, header: Mapping[str, Any], phases: Iterable[Phase], exchanges: Iterable[Exchange], **footer: Any
 ) -> None:
-    """Write a recording in one go, from exchanges that were made elsewhere."""
+    """Write a complete recording of finished exchanges."""
     with Recorder(path, header) as recorder:
         for phase in phases:
             recorder.planned(phase)

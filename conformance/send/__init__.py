@@ -1,7 +1,7 @@
-"""Phases of request cases come in; exchanges go out, each with every attempt and every byte, and the times of both.
+"""Sends the cases of a phase and returns exchanges, with all attempts, all received bytes and their arrival times.
 
-It keeps to rate limits, time-outs, size caps and the budget, retries what may pass, and masks secrets.
-Imports `model` only, and is the only package that uses httpx. Never the judge: what a reply means is not known here.
+Enforces rate limits, time-outs, size limits and the budget, retries transient failures, and masks secrets.
+Imports only `model`, and is the only package that uses httpx. It never imports the judge or interprets a reply.
 """
 
 from __future__ import annotations

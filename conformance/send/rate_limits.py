@@ -1,4 +1,4 @@
-"""How long to wait for a target, how often to try again, and how fast to go. Pure: clocks and dice are handed in."""
+"""Time-outs, retry delays and rate limits. Pure: the caller passes the clock and the random generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RETRIED: Final = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class TimeoutPolicy:
-    """Time-outs in seconds, the size cap, and what retries may take."""
+    """Time-outs in seconds, the size limit, and the number and delays of retries."""
 
     connect: float = 10.0
     first_byte: float = 60.0
@@ -27,7 +27,7 @@ class TimeoutPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How many requests are in flight at once, and how many requests and tokens go out in a minute at most."""
+    """The maximum number of requests in flight, and of requests and tokens per minute."""
 
     concurrency: int = 8
     requests_per_minute: float | None = None
@@ -35,7 +35,7 @@ class RateLimits:
 
 
 class Bucket:
-    """A token bucket that lends: what is taken beyond its content must be waited for, so large amounts pass too."""
+    """A token bucket whose level may become negative, so that an amount larger than its capacity only waits longer."""
 
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
         self._rate = None if per_minute is None else per_minute / 60.0
@@ -45,7 +45,7 @@ class Bucket:
         self._seen = clock()
 
     def take(self, amount: float) -> float:
-        """Take an amount, and say for how many seconds it must be waited."""
+        """Take an amount, and return the seconds to wait before using it."""
         if self._rate is None:
             return 0.0
         now = self._clock()
@@ -54,19 +54,19 @@ class Bucket:
         return max(0.0, -self._level / self._rate)
 
     def give_back(self, amount: float) -> None:
-        """Return what was taken and not used."""
+        """Return an amount that was taken but not used."""
         self._level += amount
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a Retry-After asks to wait, in either form; None where it is absent or makes no sense."""
+    """The delay in seconds from Retry-After (seconds or date, RFC 9110); None if it is absent or malformed."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
     until = _http_date(value)
     if until is None:
         return None
-    # the target's own clock is the one its date was written by
+    # both dates come from the target's clock, which may differ from ours
     return max(0.0, until - (_http_date(headers.get("date", "")) or now))
 
 
@@ -77,7 +77,7 @@ def _http_date(value: str) -> float | None:
         return None
 
 
-def back_off(patience: TimeoutPolicy, attempt: int, dice: random.Random) -> float:
-    """Seconds before the next attempt where the target names none: doubled each time, at least half of it certain."""
-    most = min(patience.longest_wait, patience.first_wait * 2 ** (attempt - 1))
-    return float(most * (0.5 + dice.random() / 2))
+def back_off(timeouts: TimeoutPolicy, attempt: int, generator: random.Random) -> float:
+    """The delay in seconds before a retry without Retry-After: doubled each time, then reduced by up to half."""
+    most = min(timeouts.longest_wait, timeouts.first_wait * 2 ** (attempt - 1))
+    return float(most * (0.5 + generator.random() / 2))

@@ -1,4 +1,4 @@
-"""What is kept of one attempt while it is read, and when it is enough. No I/O: bytes and times are handed in."""
+"""Collects the response of one attempt and decides when to stop reading. No I/O: the caller passes bytes and times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is
 
 
 def weight(data: bytes) -> int:
-    """About the memory that these bytes take once they are read as JSON and events and judged.
+    """The approximate memory, in bytes, that judging these bytes takes once they are parsed as JSON and events.
 
     Measured: views keep nine copies of a long line, and each event and object costs more than its text.
     """
@@ -28,7 +28,7 @@ def weight(data: bytes) -> int:
 
 
 class ResponseMemoryBudget:
-    """What all responses of a run weigh, so that a run's memory has an end however many there are."""
+    """Counts the weight of all responses of a run, which bounds its memory however many there are."""
 
     def __init__(self, large: int = LARGE, whole: int = WHOLE) -> None:
         self.used = 0
@@ -36,17 +36,17 @@ class ResponseMemoryBudget:
 
     @property
     def per_response(self) -> int:
-        """What one response may weigh, whatever came before it: this is the target's to keep to."""
+        """The maximum weight of any response; a heavier one is the fault of the target."""
         return self._large // 2
 
     def most(self, own: int) -> int:
-        """What one response may weigh to be kept, where `own` of what is used is its own."""
+        """The maximum weight at which a response is kept; `own` is the part of `used` that belongs to it."""
         others = self.used - own
         return max((self._large - others) // 2, (self._whole - others) // 256, 16 * 1024)
 
 
 class Reading:
-    """One attempt. `feed` says when to stop; `attempt` is what came of it."""
+    """Reads one attempt: `feed` returns False to stop, `attempt` returns the result."""
 
     def __init__(
         self, started_at: float, hang_up_after: int | None, most_bytes: int, memory: ResponseMemoryBudget | None = None
@@ -56,7 +56,7 @@ class Reading:
         self.http_version = "HTTP/1.1"
         self.ending = Ending.COMPLETE
         self.error = ""
-        self.overdue = ""  # what it would mean if time were up now
+        self.overdue = ""  # the error if the time-out expires now
         self._started_at = started_at
         self._hang_up_after = hang_up_after
         self._most_bytes = most_bytes
@@ -69,11 +69,11 @@ class Reading:
         self._weight = 0
         self._held = 0  # the part of the weight that counts against the memory of the run
         self._reads = 0
-        self._unread = False  # whether no more than the beginning is kept though it is not too much by itself
+        self._unread = False  # only the beginning is kept, for lack of memory in the run
         self._inflation: Inflation | None = None
 
     def head(self, status: int, headers: Iterable[tuple[bytes, bytes]], http_version: bytes) -> bool:
-        """Take the response head; False when that is enough."""
+        """Store the response head; False to stop reading."""
         self.status = status
         self.headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
         self.http_version = http_version.decode("latin-1")
@@ -85,7 +85,7 @@ class Reading:
         return self.ending is Ending.COMPLETE
 
     def feed(self, data: bytes, at: float) -> bool:
-        """Take what one read gave; False when it is enough."""
+        """Store the data of one read; False to stop reading."""
         self._reads += 1
         size, heavy = len(data), weight(data)
         if self._inflation is not None:
@@ -100,8 +100,8 @@ class Reading:
         if not self._unread and (self._inflation is None or self.ending is not Ending.OVERSIZED):
             self._keep(data, at, heavy)
         if self.ending is Ending.COMPLETE and not self._unread and self._held > self._memory.most(self._held):
-            self._unread = True  # reading goes on all the same: whether it ends in time and size is the target's matter
-            self._let_go(at)
+            self._unread = True  # keep reading: the target must still end in time and size
+            self._keep_beginning(at)
         if self._hang_up_after is not None and self._reads >= self._hang_up_after:
             self.ending = Ending.ABANDONED
         return self.ending is Ending.COMPLETE
@@ -126,17 +126,17 @@ class Reading:
             self._joined_weight = 0
 
     def fail(self, ending: Ending, error: str) -> None:
-        """End the attempt early, for a reason."""
+        """End the attempt with an error."""
         self.ending, self.error = ending, error
 
     def attempt(self, elapsed: float) -> Attempt:
-        """The attempt as it stands. Of what is endless only the beginning is kept."""
+        """The attempt so far; only the beginning is kept of a response that did not end or is too long."""
         self._flush(elapsed)
         if self._unread and self.ending is Ending.COMPLETE:
             self.fail(Ending.UNREAD, "the run has no memory left for it")
         error = self.error
         if self._unread or self.ending in {Ending.OVERSIZED, Ending.TIMED_OUT}:
-            self._let_go(elapsed)
+            self._keep_beginning(elapsed)
             if self._size:
                 error = f"{error}; {self._size} bytes were read".removeprefix("; ")
             if (kept := sum(len(piece.data) for piece in self._pieces)) < self._size:
@@ -146,8 +146,8 @@ class Reading:
             self._started_at, self.status, self.headers, pieces, self.ending, error, elapsed, self.http_version
         )
 
-    def _let_go(self, at: float) -> None:
-        """Keep no more than the beginning."""
+    def _keep_beginning(self, at: float) -> None:
+        """Drop all but the beginning."""
         self._flush(at)
         self._pieces = list(self._beginning())
         self._weights = self._weights[: len(self._pieces)]
@@ -156,7 +156,7 @@ class Reading:
         self._held = kept
 
     def _beginning(self) -> Iterator[Piece]:
-        """The first pieces, as far as they are short and light; one that is too heavy is cut if it can be."""
+        """The first pieces within the size and weight limits; a plain piece that is too heavy is cut."""
         left, light = KEPT_OF_ENDLESS, KEPT_WEIGHT
         for piece, heavy in zip(self._pieces, self._weights, strict=True):
             data = piece.data[:left]
@@ -171,13 +171,13 @@ class Reading:
 
 
 class Inflation:
-    """Counts what a compressed body decodes to, so that a bomb is known before anyone unpacks it."""
+    """Measures the decoded size of a compressed body, to detect a decompression bomb before it is decoded whole."""
 
     def __init__(self) -> None:
         self._reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     def feed(self, data: bytes, most: int) -> tuple[int, int]:
-        """Length and weight of what `data` decodes to, up to about `most` bytes; 0 once it cannot be decoded."""
+        """Length and weight of the decoded `data`, up to about `most` bytes; 0 once it cannot be decoded."""
         size = heavy = 0
         while data and size < most and not self._reader.eof:
             try:

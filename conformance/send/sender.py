@@ -1,4 +1,4 @@
-"""Waves out, exchanges back: bounded concurrency, retries, pace and budget. Bodies are read for their usage only."""
+"""Sends phases with bounded concurrency, retries, rate limits and a budget. Parses reply bodies only for usage."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from conformance.model.redaction import Redaction
 from conformance.model.request_view import RequestView
 from conformance.send.rate_limits import RETRIED, Bucket, RateLimits, TimeoutPolicy, back_off, retry_after
 from conformance.send.target import Target
-from conformance.send.wire import Tried, Wire
+from conformance.send.wire import AttemptResult, Wire
 
-GONE_AFTER: Final = 8  # exchanges without a whole reply, one after the other
+GONE_AFTER: Final = 8  # consecutive exchanges without a status or with a time-out
 TOO_MANY: Final = 429
-OVERLOADED_AFTER: Final = 16  # exchanges that were refused for load to the end, one after the other
-READ_FOR_USAGE: Final = 1024 * 1024  # parsing more would keep the loop from noticing what else arrives
+OVERLOADED_AFTER: Final = 16  # consecutive exchanges whose last attempt got HTTP 429
+READ_FOR_USAGE: Final = 1024 * 1024  # bytes; parsing more would block the event loop and distort arrival times
 
 
 def _ignore(*event: object) -> None:
-    """Nobody watches."""
+    """The callback that does nothing."""
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Callbacks as things happen: before a case goes out, after each attempt, after the last one.
+    """Callbacks: before each attempt at a case, after each attempt, and after the last one.
 
-    `planned` hears of each wave from whoever drives the plan.
+    The runner, not the sender, calls `planned` for each phase.
     """
 
     started: Callable[[RequestCase], object] = _ignore
@@ -51,7 +51,7 @@ UNWATCHED: Final = Watcher()
 
 
 class Sender:
-    """Sends waves to one target, over one pool of connections and on one account."""
+    """Sends phases to one target, with one connection pool and one budget account."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Sender:
         self._in_flight = 0
         self._unanswered = 0
         self._overloaded = 0
-        self._silence = ""
+        self._outage = ""
         self._landed = asyncio.Event()
 
     async def __aenter__(self) -> Sender:
@@ -92,7 +92,7 @@ class Sender:
         await self._wire.aclose()
 
     async def send(self, phase: Phase) -> tuple[Exchange, ...]:
-        """The exchanges of a wave in its order; a case that the budget left out is missing and stands in `unsent`."""
+        """The exchanges of a phase, in order; a case that was not sent is in `unsent` instead."""
         lanes = min(1 if phase.serial else self._pace.concurrency, len(phase.cases))
         numbered = list(enumerate(phase.cases))
         at_once, waiting = numbered[: phase.burst], iter(numbered[phase.burst :])
@@ -103,18 +103,18 @@ class Sender:
             for lane in range(max(lanes, len(at_once))):
                 own, others = at_once[lane : lane + 1], waiting if lane < lanes else ()
                 lanes_open.create_task(self._lane(itertools.chain(own, others), made, len(at_once)))
-        return tuple(made[place] for place in sorted(made))
+        return tuple(made[index] for index in sorted(made))
 
     async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:
-        for place, case in waiting:
-            exchange = await self._exchange(case, paced=place >= at_once)
+        for index, case in waiting:
+            exchange = await self._exchange(case, paced=index >= at_once)
             if exchange is not None:
-                made[place] = exchange
+                made[index] = exchange
 
     async def _exchange(self, case: RequestCase, *, paced: bool) -> Exchange | None:
-        """All attempts at one case, or None where it was not sent or the run's time ended before the reply."""
+        """All attempts at one case; None if it was not sent or the time budget ended before the reply."""
         cost = self._cost(case)
-        reason = self._silence or await self._room(cost)
+        reason = self._outage or await self._budget_refusal(cost)
         if reason:
             self.unsent[case.id] = reason
             return None
@@ -124,8 +124,8 @@ class Sender:
         try:
             async with asyncio.timeout(self._account.seconds_left):
                 await _wait(self._tokens.take(cost.prompt + cost.completion))
-                exchange = Exchange(case, tuple([one async for one in self._attempts(case, paced=paced)]))
-            took = self._took(exchange, cost)
+                exchange = Exchange(case, tuple([attempt async for attempt in self._attempts(case, paced=paced)]))
+            took = self._actual_cost(exchange, cost)
         except TimeoutError:
             self.unsent[case.id] = f"{self._account.refuses()}; it was in flight"
             return None
@@ -152,12 +152,12 @@ class Sender:
             self._watcher.attempted(case, attempt, wait is None)
             yield attempt
             if wait is None:
-                self._listen(attempt)
+                self._detect_outage(attempt)
                 return
             await _wait(wait)
 
-    def _before_next(self, tried: Tried, number: int, dice: random.Random) -> float | None:
-        """Seconds until the next attempt; None where there is to be none."""
+    def _before_next(self, tried: AttemptResult, number: int, dice: random.Random) -> float | None:
+        """Seconds until the next attempt; None if there is none."""
         attempt, patience = tried.attempt, self._patience
         if not (tried.transient or attempt.status in RETRIED) or number > patience.retries or self._account.refuses():
             return None
@@ -165,23 +165,23 @@ class Sender:
         asked = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
         if asked is not None:
             wait = max(wait, asked)
-            # every other task that waits to send has got the same answer
+            # the delay applies to all requests to this target
             self._not_before = max(self._not_before, time.monotonic() + min(asked, patience.longest_wait))
         left = self._account.seconds_left
         return None if wait > patience.longest_wait or (left is not None and wait >= left) else wait
 
-    def _listen(self, attempt: Attempt) -> None:
-        """Notice a target that is gone, so that the rest of the run does not wait for it case by case."""
+    def _detect_outage(self, attempt: Attempt) -> None:
+        """Detect a target that stopped answering, so that the remaining cases need not time out one by one."""
         gone = attempt.status is None or attempt.ending is Ending.TIMED_OUT
         self._unanswered = self._unanswered + 1 if gone else 0
         if self._unanswered >= GONE_AFTER:
-            self._silence = f"the target stopped answering ({self._unanswered} times running: {attempt.error})"
+            self._outage = f"the target stopped answering ({self._unanswered} times running: {attempt.error})"
         self._overloaded = self._overloaded + 1 if attempt.status == TOO_MANY else 0
         if self._overloaded >= OVERLOADED_AFTER:
-            self._silence = f"the target is overloaded or the key's quota is spent ({self._overloaded} times HTTP 429)"
+            self._outage = f"the target is overloaded or the key's quota is spent ({self._overloaded} times HTTP 429)"
 
-    async def _room(self, cost: Cost) -> str:
-        """Wait while only requests in flight stand in the way; say why there is no room even without them."""
+    async def _budget_refusal(self, cost: Cost) -> str:
+        """Wait until requests in flight leave enough budget; returns the reason if the budget cannot suffice."""
         while self._account.refuses(cost):
             reason = self._account.refuses(cost, in_flight=False)
             if reason or not self._in_flight:
@@ -191,14 +191,14 @@ class Sender:
         return ""
 
     def _cost(self, case: RequestCase) -> Cost:
-        """What is set aside. A request that must be refused costs nothing; hostile prompts are counted apart."""
+        """The cost to reserve: none for an invalid request; prompt tokens of adversarial requests are not counted."""
         if case.validity is Validity.INVALID:
             return Cost()
         cost = worst_case(RequestView(case.body if isinstance(case.body, Mapping) else {}, self._defaults))
         return Cost(0, cost.completion) if case.hostile else cost
 
-    def _took(self, exchange: Exchange, cost: Cost) -> Cost:
-        """The tokens that the target reports; without a report, none for a refusal, and the worst case otherwise."""
+    def _actual_cost(self, exchange: Exchange, cost: Cost) -> Cost:
+        """The tokens used: none for a refusal, otherwise as reported, or the reserved cost without a report."""
         if not exchange.successful:
             return Cost()
         small = sum(len(piece.data) for piece in exchange.pieces) <= READ_FOR_USAGE

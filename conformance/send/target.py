@@ -1,4 +1,4 @@
-"""Where requests go and as whom: the address, the key, and what the user adds to every request."""
+"""The target: its address, the key, and the header fields and query parameters that the user adds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One endpoint. `path` is the operation's, appended to `base_url`; headers and query go with every request."""
+    """One endpoint. The operation's `path` is appended to `base_url`; every request has `headers` and `query`."""
 
     base_url: str
     path: str
@@ -26,10 +26,10 @@ class Target:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     proxy_from_env: bool = False
-    canary: str = field(default="", repr=False)  # the wrong key, where it is to be masked like the right one
+    canary: str = field(default="", repr=False)  # replaces the fixed wrong key, and is masked like the real key
 
     def __post_init__(self) -> None:
-        """Refuse what could never be sent, in one line each."""
+        """Raise ValueError, with one line, for anything that cannot be sent."""
         try:
             parts = urlsplit(self.base_url)
             host, _ = parts.hostname, parts.port
@@ -38,24 +38,24 @@ class Target:
         if parts.scheme not in {"http", "https"} or not host:
             raise ValueError(f"base URL is {self.base_url!r}; expected http://host[:port][/path] or https://…")
         if "@" in parts.netloc:
-            raise ValueError("base URL holds a user name or password; put the key into the environment instead")
+            raise ValueError("base URL contains a user name or password; put the key into the environment instead")
         if parts.query or parts.fragment:
-            raise ValueError("base URL holds a query or fragment; give query parameters with --query name=value")
+            raise ValueError("base URL contains a query or fragment; give query parameters with --query name=value")
         for name, value in self.headers:
             if not _FIELD_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
                 raise ValueError(f"header {name!r} cannot be sent; expected 'Name: value' on one line")
         if re.search(r"[^\x21-\x7e]", self.key):
-            raise ValueError("the key holds white space or characters beyond ASCII; see how it was set")
+            raise ValueError("the key contains white space or characters beyond ASCII; check how it was set")
 
     @property
     def loopback(self) -> bool:
-        """Whether the host is this machine, where no proxy has any business."""
+        """Whether the host is this machine, which is never reached through a proxy."""
         host = urlsplit(self.base_url).hostname or ""
         return host == "localhost" or host.startswith("127.") or host in {"::1", "0:0:0:0:0:0:0:1"}
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must not be written down."""
+        """The values to mask in everything that is recorded or printed."""
         added = [value for name, value in (*self.headers, *self.query) if is_secret(name)]
         # "Bearer abc" in a header is the secret "abc", which may be echoed without its scheme
         return tuple(
@@ -74,7 +74,7 @@ class Target:
         return self.base_url.rstrip("/") + (case.path or self.path) + query
 
     def head(self, case: RequestCase) -> list[tuple[str, str]]:
-        """All header lines of a case but the ones that the connection needs, credentials filled in."""
+        """All header fields of a case, with credentials but without Host and Content-Length."""
         return [
             ("accept", "*/*"),
             ("accept-encoding", "gzip, deflate"),
@@ -85,7 +85,7 @@ class Target:
         ]
 
     def _credentials(self, credential: Credential) -> Iterator[tuple[str, str]]:
-        """The key and every other secret header: a request without a key must not carry one by another name."""
+        """The key and all other secret header fields: a request without a key must not have one in another field."""
         if credential is Credential.NONE:
             return
         value = credential.authorization(self.key, self._wrong)

@@ -1,4 +1,4 @@
-"""One attempt on the wire: bytes out, bytes in with their times. The only place for httpx.
+"""Makes one attempt: sends a request and reads the response with arrival times. Only this module uses httpx.
 
 httpx's transport layer is used without its client: no cookies, no redirects, no decoding, no credentials of its own.
 """
@@ -24,8 +24,8 @@ from conformance.send.response_reader import Reading, ResponseMemoryBudget
 from conformance.send.target import Target
 
 
-class Tried(NamedTuple):
-    """An attempt, and whether the connection failed in a way that may pass."""
+class AttemptResult(NamedTuple):
+    """An attempt, and whether the connection failed in a way that a retry may avoid."""
 
     attempt: Attempt
     transient: bool
@@ -48,8 +48,8 @@ class Wire:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
-    async def attempt(self, case: RequestCase) -> Tried:
-        """Send a case once. Whatever the target does ends here, in an attempt; only cancellation passes."""
+    async def attempt(self, case: RequestCase) -> AttemptResult:
+        """Send a case once. Every failure of the target becomes an attempt; only cancellation propagates."""
         reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, self._memory)
         begun = time.perf_counter()
         transient = False
@@ -61,9 +61,9 @@ class Wire:
             reading.fail(Ending.TIMED_OUT, f"no connection within {self._patience.connect:g} s")
             transient = True
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            reading.fail(Ending.TRUNCATED, _told(error))
-            transient = reading.status is None and _may_pass(error)
-        return Tried(reading.attempt(_since(begun)), transient)
+            reading.fail(Ending.TRUNCATED, _error_text(error))
+            transient = reading.status is None and _is_transient(error)
+        return AttemptResult(reading.attempt(_since(begun)), transient)
 
     async def _read(self, case: RequestCase, reading: Reading, begun: float) -> None:
         now = asyncio.get_running_loop().time
@@ -75,25 +75,25 @@ class Wire:
             response = await self._transport.handle_async_request(self._request(case))
             try:
                 version = response.extensions.get("http_version", b"HTTP/1.1")
-                more = reading.head(response.status_code, response.headers.raw, version)
+                unfinished = reading.head(response.status_code, response.headers.raw, version)
                 assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 (for the type checker)
-                async with aclosing(_steps(response.stream)) as steps:
-                    while more:
+                async with aclosing(_chunks(response.stream)) as chunks:
+                    while unfinished:
                         due = now() + patience.idle
                         reading.overdue = f"silent for {patience.idle:g} s"
                         if due >= last:
                             due, reading.overdue = last, f"not finished within {patience.whole:g} s"
                         limit.reschedule(due)
-                        data = await anext(steps, b"")
-                        more = bool(data) and reading.feed(data, _since(begun))
+                        data = await anext(chunks, b"")
+                        unfinished = bool(data) and reading.feed(data, _since(begun))
             finally:
                 await response.aclose()
                 await self._drop_leftovers()
 
     async def _drop_leftovers(self) -> None:
-        """Close idle connections on which more came than was asked for: it would be taken for the next answer.
+        """Close idle connections with surplus bytes, which would be read as the response to the next request.
 
-        Bytes that wait in the socket make httpx do so itself; those that it has read already are only known inside.
+        httpx itself checks for bytes that wait in the socket; those that it has already read are only known inside.
         """
         for connection in tuple(getattr(getattr(self._transport, "_pool", None), "connections", ())):
             protocol = getattr(getattr(connection, "_connection", None), "_h11_state", None)
@@ -115,7 +115,7 @@ def _url(text: str) -> httpx.URL:
     return httpx.URL(text)
 
 
-async def _steps(stream: httpx.AsyncByteStream) -> AsyncGenerator[bytes, None]:
+async def _chunks(stream: httpx.AsyncByteStream) -> AsyncGenerator[bytes, None]:
     async for data in stream:
         if data:
             yield data
@@ -134,7 +134,7 @@ def _line(value: str) -> bytes:
 
 def _verification(target: Target) -> ssl.SSLContext:
     if target.base_url.lower().startswith("https:"):
-        # certifi's roots, or those that SSL_CERT_FILE and SSL_CERT_DIR name: a company's own are kept there
+        # certifi's roots, or those that SSL_CERT_FILE and SSL_CERT_DIR name, such as a private authority's
         return httpx.create_ssl_context(trust_env=True)
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -145,12 +145,12 @@ def _proxy(target: Target) -> str | None:
     parts = urlsplit(target.base_url)
     if urllib.request.proxy_bypass(parts.netloc):
         return None
-    found = urllib.request.getproxies()
-    return found.get(parts.scheme) or found.get("all")
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def _root(error: BaseException) -> BaseException:
-    """The error that started it: layers below wrap it several times, in groups too."""
+    """The original error, which lower layers wrap several times, also in exception groups."""
     while True:
         if isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
@@ -161,14 +161,14 @@ def _root(error: BaseException) -> BaseException:
         error = below
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     root = _root(error)
-    said = str(root) or str(error)
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = str(root) or str(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether another attempt makes sense: not where we could not send it, nor for a certificate."""
+def _is_transient(error: Exception) -> bool:
+    """Whether a retry may succeed: not if the request cannot be sent, nor if the certificate is invalid."""
     if isinstance(error, ssl.SSLCertVerificationError) or isinstance(_root(error), ssl.SSLCertVerificationError):
         return False
     return isinstance(error, (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError, OSError))
