@@ -308,3 +308,35 @@ def test_a_body_that_parsers_read_differently_is_not_judged(toy, content):
     odd = Exchange(replace(x.case, content=content, hostile=True, validity=Validity.UNSPECIFIED), x.attempts)
     assert judged(odd).examined == 0
     assert judged(x).examined == 1
+
+
+class TestServerErrorsOfAKind:
+    """One 5xx on several different requests of a kind confirms each of them; none needs to be sent again."""
+
+    @staticmethod
+    def probes(*statuses, same=False):
+        """Streamed requests whose controls are accepted, answered by these statuses."""
+        for number, status in enumerate(statuses):
+            key = "toy.row" if same else f"toy.row {number}"
+            request = {"stream": True, "n": 1 if same else number}
+            reply = stream(FINE, request=request) if status == 200 else error(status=status, request=request)
+            yield numbered(reply, f"probe-{number}", groups=(Membership("accept", key, "probe"),))
+            yield numbered(plain(FINE), f"control-{number}", groups=(Membership("accept", key, "control"),))
+
+    @staticmethod
+    def verdict(*exchanges):
+        return judge(replace(row(), check="valid_is_accepted"), Traffic(tuple(exchanges)), CONTRACT)
+
+    def test_a_target_that_fails_on_all_streams_breaks_the_rows_that_send_them(self):
+        assert self.verdict(*self.probes(500, 500)).outcome is Outcome.FAIL
+
+    def test_the_same_request_twice_does_not_confirm_itself(self):
+        verdict = self.verdict(*self.probes(500, 500, same=True))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.repeat
+
+    def test_errors_here_and_there_do_not_confirm_each_other(self):
+        assert self.verdict(*self.probes(500, 500, 200, 200, 200)).outcome is Outcome.INCONCLUSIVE
+
+    def test_a_gateway_that_is_overloaded_confirms_nothing(self):
+        assert self.verdict(*self.probes(503, 503)).outcome is Outcome.INCONCLUSIVE

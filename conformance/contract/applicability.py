@@ -37,6 +37,7 @@ class CheckContext:
     readings: dict[bytes, RequestView] = field(default_factory=dict, repr=False, compare=False)
     alone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # see `Check.needs_whole_run`
     taken: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    failing: frozenset[str] = frozenset()  # the ids of cases whose server error is confirmed by others of their kind
 
     def __getitem__(self, name: str) -> Any:
         return self.params[name]

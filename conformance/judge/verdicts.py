@@ -13,6 +13,7 @@ from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import discounted, nondeterministic_prompts
 from conformance.judge.finding_cache import Conclusions, FindingCache, Packed, packed
 from conformance.model import (
+    BUSY,
     Contract,
     Credential,
     Ending,
@@ -34,6 +35,10 @@ from conformance.model.json_text import dumps, named_twice
 
 MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100
+ALIKE = 2
+"""Different requests with the same server error, at least, before one of them counts as confirmed by the others."""
+FAILING_SHARE = 0.5
+"""Of the requests of one kind: from here on a server error belongs to the kind. Errors at random stay far below it."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,30 @@ class Traffic:
                 for name, value in x.case.body.items():
                     accepted[name].add(dumps(value))
         return {name: frozenset(values) for name, values in accepted.items()}
+
+    @cached_property
+    def failing(self) -> frozenset[str]:
+        """The ids of the cases whose server error needs no repetition, because it belongs to a kind of request.
+
+        A kind is all valid, or all invalid, requests on one channel. Where one 5xx answers several different requests
+        of it, and at least half of them, the target fails on that kind; errors at random do not gather there.
+        """
+        kinds: dict[tuple[object, ...], dict[bytes, list[Exchange]]] = defaultdict(lambda: defaultdict(list))
+        for x in self.exchanges:
+            if not x.case.hostile and x.status is not None:
+                kinds[x.case.validity, _asks_stream(x)][x.case.content].append(x)
+        confirmed: set[str] = set()
+        for requests in kinds.values():
+            failed: dict[int, list[Exchange]] = defaultdict(list)
+            for replies in requests.values():
+                status = replies[0].status or 0
+                if status >= 500 and status not in BUSY and all(x.status == status for x in replies):
+                    failed[status] += replies
+            for replies in failed.values():
+                different = len({x.case.content for x in replies})
+                if different >= ALIKE and different >= len(requests) * FAILING_SHARE:
+                    confirmed.update(x.case.id for x in replies)
+        return frozenset(confirmed)
 
     @cached_property
     def nondeterministic(self) -> frozenset[str]:
@@ -217,8 +246,8 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
     """The verdict on one requirement, from all exchanges of a run."""
     check = load()[requirement.check]
     context = CheckContext(contract, requirement.params, traffic.cache.views)
-    if check.needs_whole_run and traffic.alone:
-        context = replace(context, alone=traffic.alone, taken=traffic.taken)
+    if check.needs_whole_run and (traffic.alone or traffic.failing):
+        context = replace(context, alone=traffic.alone, taken=traffic.taken, failing=traffic.failing)
     try:
         tally = _tally(requirement, check, traffic, context)
         decision = _decision(requirement, check, traffic, context, tally)
@@ -253,15 +282,17 @@ def _tally(requirement: Requirement, check: Check, traffic: Traffic, context: Ch
 
 
 def _findings(requirement: Requirement, check: Check, known: Conclusions, context: CheckContext) -> Packed:
-    """The findings on one subject: those of an earlier call, unless the check depends on the whole run."""
-    findings = None if check.needs_whole_run else known.findings.get(requirement.id)
+    """The findings on one subject: those of an earlier call, unless they depend on the whole run."""
+    of_run = check.needs_whole_run and bool(context.alone or context.failing)
+    findings = None if of_run else known.findings.get(requirement.id)
     if findings is None:
         subject = known.subject
         applicable = (
             not requirement.when or isinstance(subject, Group) or applies(requirement, context.request(subject))
         )
         findings = packed(check.function(subject, context) if applicable else ())
-        known.findings[requirement.id] = findings
+        if not of_run:
+            known.findings[requirement.id] = findings
     return findings
 
 

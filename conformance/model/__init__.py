@@ -8,6 +8,7 @@ Imports the standard library only, never another package of the project.
 from conformance.model.cases import Credential, Ending, Membership, Phase, RequestCase, Validity
 from conformance.model.findings import (
     BROKEN,
+    BUSY,
     ENOUGH_REPLIES,
     Evidence,
     Finding,
@@ -42,6 +43,7 @@ from conformance.model.promises import (
 
 __all__ = [
     "BROKEN",
+    "BUSY",
     "ENOUGH_REPLIES",
     "Ambiguity",
     "Combination",

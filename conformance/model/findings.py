@@ -66,6 +66,9 @@ ENOUGH_REPLIES: Final = 3
 """How many replies to one request are evidence of what the target does with it. Comparisons wait for as many on each
 side, and confirmation sends a request until there are as many; fewer here than there, and nothing would be settled."""
 
+BUSY: Final = frozenset({502, 503, 504})
+"""Statuses that load or a gateway may cause. Where one request always gets one, the checks on acceptance judge it."""
+
 Finding: TypeAlias = Satisfied | Violation | Observation | Inconclusive
 
 

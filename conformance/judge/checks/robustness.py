@@ -8,14 +8,12 @@ from typing import Final
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.acceptance import describe_reply, error_object, error_text, label
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
-from conformance.model import ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Violation
+from conformance.model import BUSY, ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
 EXPECTED: Final = "expected a completion, or a 4xx with the reason"
 FINE: Final = completion(choice())
-BUSY: Final = frozenset({502, 503, 504})
-"""Statuses that load or a gateway may cause. Where one request always gets one, the checks on acceptance judge it."""
 
 
 @check(
