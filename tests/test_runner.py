@@ -434,3 +434,22 @@ def test_a_recording_of_another_run_is_not_resumed(tmp_path):
         go(says(), record=path, seed=2, resume=True)
     with pytest.raises(ValueError, match="cannot be resumed: target is"):
         run(TERMS, Target("http://elsewhere", "/"), one_wave(), seed=1, model="m", record=path, resume=True)
+
+
+# A target that stops answering
+
+
+def test_a_run_goes_on_once_a_silent_target_answers_again():
+    silent = {f"s{seed}": hostile.falls_silent(b"") for seed in range(1, 11)}
+    made, _ = go(by_seed(**silent), one_wave(*numbered(30)))
+    assert {x.case.id for x in made.exchanges} >= {f"t/{number}" for number in range(30)}
+    assert made.incomplete == ()
+    probes = [x for x in made.exchanges if x.case.repeats]
+    assert [(x.case.repeats, x.status) for x in probes] == [("t/0", 200)]
+
+
+def test_a_target_that_is_gone_is_probed_once_and_given_up():
+    made, _ = go(hostile.in_turn(says(), hostile.raw(b"")), one_wave(*numbered(30)))
+    assert sum(bool(x.case.repeats) for x in made.exchanges) == 1
+    assert len(made.exchanges) < 25
+    assert "the target stopped answering" in made.incomplete[0]

@@ -517,6 +517,19 @@ def test_a_target_that_is_gone_is_not_asked_for_ever(answer):
     assert "stopped answering" in sender.unsent["t/29"]
 
 
+def test_a_stream_of_comments_alone_counts_as_silent():
+    async def pings(request, writer):
+        writer.write(STREAM + chunked(EVENT))
+        for _ in range(40):
+            await asyncio.sleep(0.05)
+            writer.write(chunked(b": ping\n\n"))
+            await writer.drain()
+
+    exchange = one(pings, patience=replace(HURRIED, whole=1.9))
+    assert exchange.ending is Ending.TIMED_OUT
+    assert "only comments for 0.4 s" in exchange.last.error
+
+
 def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
     patience = replace(HURRIED, longest_wait=0.05)
     exchanges, _, sender = send(

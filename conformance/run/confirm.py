@@ -29,7 +29,7 @@ def confirmation_phases(
     confirmation: list[Phase] = []
     for cases, as_burst in groups:
         for turn in range(COPIES - 1):
-            copies = tuple(_copy(case, sent[case.id] + turn) for case in cases if turn < missing[case])[:room]
+            copies = tuple(copy_of(case, sent[case.id] + turn) for case in cases if turn < missing[case])[:room]
             room -= len(copies)
             if copies:
                 confirmation.append(Phase(f"repeat {turn + 1}", copies, burst=len(copies) if as_burst else 0))
@@ -59,5 +59,6 @@ def _affordable(doubts: Iterable[tuple[str, ...]], sent: Mapping[str, int], room
     return chosen
 
 
-def _copy(case: RequestCase, number: int) -> RequestCase:
+def copy_of(case: RequestCase, number: int) -> RequestCase:
+    """The case once more, with an id of its own."""
     return replace(case, id=f"{case.id}~{number}", repeats=case.id, groups=())

@@ -25,8 +25,10 @@ def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iter
     plan = planning.phases(contract, load_checks(), _plan_options(lock))
     completed = {exchange.case.id: exchange for exchange in recording.exchanges}
     replies: tuple[Exchange, ...] | None = None
-    remaining = list(recording.phases)
+    remaining, repeats = list(recording.phases), list[Phase]()
     while True:
+        while remaining and all(case.repeats for case in remaining[0].cases):  # see `RunState._answers_again`
+            repeats.append(remaining.pop(0))
         try:
             planned = next(plan) if replies is None else plan.send(replies)
         except StopIteration:
@@ -39,8 +41,9 @@ def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iter
             yield _difference(recorded, planned)
             return
         replies = tuple(completed[case.id] for case in recorded.cases if case.id in completed)
-    yield from _adaptive_departures(recording.phases[: len(recording.phases) - len(remaining)], lock)
-    yield from _repeat_departures(recording, remaining, lock)
+    planned_phases = [phase for phase in recording.phases if phase not in repeats and phase not in remaining]
+    yield from _adaptive_departures(planned_phases, lock)
+    yield from _repeat_departures(recording, [*repeats, *remaining], lock)
     yield from _ceiling_departures(recording, lock)
 
 

@@ -25,7 +25,7 @@ from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.json_forms import case_out
-from conformance.run.confirm import MOST_CASES, confirmation_phases
+from conformance.run.confirm import MOST_CASES, confirmation_phases, copy_of
 from conformance.run.preflight import first, obstacle
 from conformance.run.reproducer import SHRINK, smallest, traffic
 from conformance.run.result import Endpoint, Run, totals
@@ -36,6 +36,7 @@ Plan: TypeAlias = Generator[Phase, tuple[Exchange, ...], None]
 INTERRUPTED: Final = "interrupted before the end"
 CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
+RECOVERIES: Final = 3  # times that a target may stop answering and be found to answer again
 FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
 
 
@@ -47,10 +48,14 @@ class PhaseSender(Protocol):
     """What the loop sends phases with: `send.Sender`, or one that needs no network.
 
     `send` returns the exchanges in the order of the phase and reports each to the watcher's `finished`; a case that was
-    not sent is missing, and `unsent` says why.
+    not sent is missing, and `unsent` says why. `silent`: the target has stopped answering, and nothing is sent before
+    `resume` is called.
     """
 
     unsent: dict[str, str]
+    silent: bool
+
+    def resume(self) -> None: ...
 
     async def send(self, phase: Phase) -> tuple[Exchange, ...]: ...
 
@@ -193,6 +198,7 @@ class RunState:
     earlier_attempts: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
     stop_reason: str = ""
     unconfirmed: str = ""
+    recoveries: int = 0
     _judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
     async def drive(self, sender: PhaseSender, *, shrink: bool) -> None:
@@ -259,6 +265,11 @@ class RunState:
             if cases and not self.stop_reason:
                 burst = sum(case.id not in self.completed for case in phase.cases[: phase.burst])
                 await sender.send(replace(phase, cases=tuple(cases), burst=burst))
+            while sender.silent and not self.stop_reason and await self._answers_again(sender):
+                remaining = tuple(case for case in cases if case.id not in self.completed)
+                for case in remaining:
+                    sender.unsent.pop(case.id, None)
+                await sender.send(replace(phase, cases=remaining, burst=0))
         except asyncio.CancelledError:
             self.stop_reason = INTERRUPTED
             if (task := asyncio.current_task()) is not None:
@@ -268,6 +279,24 @@ class RunState:
             if case.id not in self.completed:
                 self.unsent.setdefault(case.id, self.stop_reason)
         return tuple(self.completed[case.id] for case in phase.cases if case.id in self.completed)
+
+    async def _answers_again(self, sender: PhaseSender) -> bool:
+        """Whether a target that stopped answering answers a request that it has answered before.
+
+        One request that hangs holds up all that are sent beside it, so silence alone does not mean that it is gone.
+        """
+        answered = [x.case for x in self.exchanges if x.successful and not (x.case.hostile or x.case.repeats)]
+        if self.recoveries >= RECOVERIES or len(answered) <= self.recoveries:
+            return False
+        original = answered[self.recoveries]
+        self.recoveries += 1
+        probe = copy_of(original, len(self.planned))
+        phase = Phase(f"recovery {self.recoveries}", (probe,), serial=True)
+        self._plan(phase)
+        sender.resume()
+        if probe.id not in self.completed:
+            await sender.send(phase)
+        return probe.id in self.completed and self.completed[probe.id].successful
 
     async def _preflight(self, probe: RequestCase, ahead: Sequence[RequestCase], sender: PhaseSender) -> None:
         """Send the first cases. A reply that does not come from an API is recorded, but not judged."""

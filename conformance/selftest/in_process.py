@@ -29,6 +29,10 @@ class InProcessSender:
     finished: Callable[[Exchange], object]
     known: Mapping[str, Exchange] = field(default_factory=dict)
     unsent: dict[str, str] = field(default_factory=dict)
+    silent: bool = False
+
+    def resume(self) -> None:
+        """Nothing to resume: this sender never gives up."""
 
     async def send(self, phase: Phase) -> tuple[Exchange, ...]:
         """The exchanges of a phase in its order; the cases of its burst are in flight together."""

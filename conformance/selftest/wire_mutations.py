@@ -93,6 +93,10 @@ class ReplaySender:
     recorded: Mapping[str, Exchange]
     finished: Callable[[Exchange], object]
     unsent: dict[str, str] = field(default_factory=dict)
+    silent: bool = False
+
+    def resume(self) -> None:
+        """Nothing to resume: a recording is always there."""
 
     async def send(self, phase: Phase) -> tuple[Exchange, ...]:
         exchanges = tuple(

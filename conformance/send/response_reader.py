@@ -170,6 +170,11 @@ class Reading:
                 return
 
 
+def only_comments(data: bytes) -> bool:
+    """Whether this is nothing but comments and empty lines of an event stream, which keep a connection open."""
+    return data[:1] in b":\r\n" and all(line[:1] in {b"", b":"} for line in data.splitlines())
+
+
 class Inflation:
     """Measures the decoded size of a compressed body, to detect a decompression bomb before it is decoded whole."""
 

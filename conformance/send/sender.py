@@ -51,7 +51,10 @@ UNWATCHED: Final = Watcher()
 
 
 class Sender:
-    """Sends phases to one target, with one connection pool and one budget account."""
+    """Sends phases to one target, with one connection pool and one budget account.
+
+    Once a target stops answering, `silent` is true and what remains of a phase stays unsent, until `resume` is called.
+    """
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class Sender:
         watcher: Watcher = UNWATCHED,
     ) -> None:
         self.unsent: dict[str, str] = {}
+        self.silent = False
         self._account = account
         self._patience = patience
         self._pace = pace
@@ -104,6 +108,10 @@ class Sender:
                 own, others = at_once[lane : lane + 1], waiting if lane < lanes else ()
                 lanes_open.create_task(self._lane(itertools.chain(own, others), made, len(at_once)))
         return tuple(made[index] for index in sorted(made))
+
+    def resume(self) -> None:
+        """Send again to a target that stopped answering. One more exchange without an answer, and it has stopped."""
+        self.silent, self._outage, self._unanswered = False, "", GONE_AFTER - 1
 
     async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:
         for index, case in waiting:
@@ -175,7 +183,8 @@ class Sender:
         gone = attempt.status is None or attempt.ending is Ending.TIMED_OUT
         self._unanswered = self._unanswered + 1 if gone else 0
         if self._unanswered >= GONE_AFTER:
-            self._outage = f"the target stopped answering ({self._unanswered} times running: {attempt.error})"
+            self.silent = True
+            self._outage = f"the target stopped answering: {self._unanswered} requests in a row, {attempt.error}"
         self._overloaded = self._overloaded + 1 if attempt.status == TOO_MANY else 0
         if self._overloaded >= OVERLOADED_AFTER:
             self._outage = f"the target is overloaded or the key's quota is spent ({self._overloaded} times HTTP 429)"

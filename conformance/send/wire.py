@@ -6,6 +6,7 @@ httpx's transport layer is used without its client: no cookies, no redirects, no
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 import time
 import urllib.request
@@ -20,7 +21,7 @@ import httpx
 from conformance.model import Ending, RequestCase
 from conformance.model.exchange import Attempt
 from conformance.send.rate_limits import TimeoutPolicy
-from conformance.send.response_reader import Reading, ResponseMemoryBudget
+from conformance.send.response_reader import Reading, ResponseMemoryBudget, only_comments
 from conformance.send.target import Target
 
 
@@ -78,14 +79,20 @@ class Wire:
                 unfinished = reading.head(response.status_code, response.headers.raw, version)
                 assert isinstance(response.stream, httpx.AsyncByteStream)  # noqa: S101 (for the type checker)
                 async with aclosing(_chunks(response.stream)) as chunks:
+                    patient_until = math.inf  # how long comments of an event stream are waited through
                     while unfinished:
-                        due = now() + patience.idle
-                        reading.overdue = f"silent for {patience.idle:g} s"
-                        if due >= last:
-                            due, reading.overdue = last, f"not finished within {patience.whole:g} s"
+                        due, reading.overdue = min(
+                            (now() + patience.idle, f"silent for {patience.idle:g} s"),
+                            (patient_until, f"only comments for {patience.first_byte:g} s"),
+                            (last, f"not finished within {patience.whole:g} s"),
+                        )
                         limit.reschedule(due)
                         data = await anext(chunks, b"")
                         unfinished = bool(data) and reading.feed(data, _since(begun))
+                        if not only_comments(data):
+                            patient_until = math.inf
+                        elif patient_until == math.inf:
+                            patient_until = now() + patience.first_byte
             finally:
                 await response.aclose()
                 await self._drop_leftovers()
