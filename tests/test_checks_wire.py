@@ -784,6 +784,12 @@ class TestErrors:
     def test_a_rule_on_the_protocol_names_no_field(self):
         assert not findings("error_names_the_field", self.refused("protocol.malformed-json", "not JSON"))
 
+    def test_an_error_about_something_that_the_control_has_as_well_is_no_wrong_name(self):
+        refused = self.refused("request.user.type a fraction, with suffix", "suffix is not supported", "suffix")
+        beside = group("refuse", refused.key, control=error("suffix is not supported"), probe=refused.all("probe"))
+        assert violations("error_names_the_field", refused)
+        assert not findings("error_names_the_field", beside)
+
     def test_a_member_that_a_gateway_added_is_found(self):
         body = {"error": {"message": "extra fields", "type": "x", "param": "stream_options", "code": None}}
         assert violations("error_names_a_sent_field", plain(body, status=400))

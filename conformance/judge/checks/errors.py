@@ -250,8 +250,8 @@ def error_names_the_field(group: Group, context: CheckContext) -> Findings:
     """
     parameter = UNDER_TEST.match(group.key)
     probe = next((x for x in group.all("probe") if x.refused and isinstance(x.json, Mapping)), None)
-    if parameter is None or probe is None:
-        return
+    if parameter is None or probe is None or any(x.refused for x in group.all("control")):
+        return  # where the control is refused as well, the error may be about what both requests have
     names = _members_under_test(parameter[1], group.key, context)
     parts = [*names, *PART.findall(group.key.partition(" ")[0])]
     param, expected = error_param(probe.json), " or ".join(names)
