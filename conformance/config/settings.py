@@ -16,6 +16,7 @@ _ABOVE_ZERO: Final = (
     *("concurrency", "max_requests", "max_tokens", "max_prompt_tokens", "max_seconds", "timeout"),
     *("requests_per_minute", "tokens_per_minute"),
 )
+_OF_A_TARGET: Final = ("model", "header", "query", "api_key_env")
 _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -105,6 +106,7 @@ class Settings:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_key_env: str = ""
+    without_base_url: tuple[str, ...] = ()  # the options that describe a target, where none is named
     proxy_from_env: bool = False
     select: tuple[str, ...] = ()
     requirements: str = ""
@@ -178,6 +180,7 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         headers=_pairs("--header", ":", values["header"]),
         query=_pairs("--query", "=", values["query"]),
         api_key_env=values["api_key_env"] or "",
+        without_base_url=_without_base_url(values),
         proxy_from_env=bool(values["proxy_from_env"]),
         select=tuple(values["select"] or ()),
         requirements=values["requirements"] or "",
@@ -192,6 +195,20 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         name=name,
         out=Path(values["out"]),
     )
+
+
+def _without_base_url(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options that only make sense for a target, where no base URL names one; an empty base URL is one of them.
+
+    A plan lock is exempt: it names the embedded reference and its model.
+    """
+    if (values["base_url"] or "").strip() or values["plan"]:
+        return ()
+    empty = ["an empty --base-url"] if values["base_url"] is not None else []
+    variable = next(option.variable for option in OPTIONS if option.key == "base_url")
+    if not empty and variable in os.environ:
+        empty = [f"an empty {variable}"]
+    return (*empty, *(f"--{key.replace('_', '-')}" for key in _OF_A_TARGET if values[key]))
 
 
 def chosen(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,12 +49,7 @@ def document(
     """
     exchanges = {exchange.case.id: exchange for exchange in run.exchanges}
     contract = run.contract
-    target = {
-        "name": run.target.name,
-        "base_url": run.target.base_url,
-        "path": contract.path,
-        "model": run.target.model,
-    }
+    target = {**run.target.described(), "path": contract.path}
     judged = [_row(verdict, target, exchanges, run) for verdict in run.verdicts]
     rows, faults = apply(judged, waivers, run.target.name, day or today())
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)

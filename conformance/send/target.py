@@ -27,6 +27,7 @@ class Target:
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     proxy_from_env: bool = False
     canary: str = field(default="", repr=False)  # replaces the fixed wrong key, and is masked like the real key
+    embedded: bool = False  # the reference that this suite serves itself
 
     def __post_init__(self) -> None:
         """Raise ValueError, with one line, for anything that cannot be sent."""
