@@ -102,7 +102,7 @@ def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Ex
         "check": requirement.check,
         "promise": requirement.promise,
         "why": check.why if check else "",
-        "fix": check.fix if check else "",
+        "fix": requirement.fix or (check.fix if check else ""),
         "source": _source(requirement.source),
         "examined": verdict.examined,
         "exchanges": verdict.exchanges,
