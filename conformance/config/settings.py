@@ -72,6 +72,7 @@ OPTIONS: Final = (
     Option("timeout", float, "Seconds to wait for the first byte of a response.", "S", default=60.0),
     Option("header", str, "A header field to add to every request.", "'NAME: VALUE'", many=True),
     Option("query", str, "A query parameter to add to every request.", "NAME=VALUE", many=True),
+    Option("credential", str, "A header or query parameter that is a credential despite its name.", "NAME", many=True),
     Option("api-key-env", str, f"The environment variable that holds the key. [{KEY_VARIABLE}]", "NAME"),
     Option("proxy-from-env", bool, "Use the proxy from HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."),
     Option("select", str, "Judge only requirements whose id matches this pattern.", "GLOB", many=True),
@@ -105,6 +106,7 @@ class Settings:
     timeout: float = 60.0
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    credentials: tuple[str, ...] = ()
     api_key_env: str = ""
     without_base_url: tuple[str, ...] = ()  # the options that describe a target, where none is named
     proxy_from_env: bool = False
@@ -138,7 +140,12 @@ class Settings:
             raise SettingsError(
                 f"the environment variable {self.api_key_env} is not set; set it, or drop --api-key-env"
             )
-        return os.environ.get(self.api_key_env or KEY_VARIABLE, "").strip()
+        return os.environ.get(self.key_variable, "").strip()
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the key is read from."""
+        return self.api_key_env or KEY_VARIABLE
 
 
 def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] | None = None) -> Settings:
@@ -179,6 +186,7 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         timeout=values["timeout"],
         headers=_pairs("--header", ":", values["header"]),
         query=_pairs("--query", "=", values["query"]),
+        credentials=tuple(values["credential"] or ()),
         api_key_env=values["api_key_env"] or "",
         without_base_url=_without_base_url(values),
         proxy_from_env=bool(values["proxy_from_env"]),

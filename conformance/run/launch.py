@@ -200,6 +200,8 @@ def target_from_settings(settings: Settings, contract: Contract) -> Target:
             key=settings.key,
             headers=settings.headers,
             query=settings.query,
+            credentials=settings.credentials,
+            key_variable=settings.key_variable,
             proxy_from_env=settings.proxy_from_env,
         )
     except ValueError as error:
