@@ -569,8 +569,9 @@ class TestLimits:
         (found,) = self.accept(stream({"error": {"message": "unsupported"}}))
         assert isinstance(found, Violation)
 
-    def test_nor_is_it_an_acceptance_of_what_is_invalid(self):
-        assert isinstance(self.refuse(stream({"error": {"message": "n"}}))[0], Satisfied)
+    def test_nor_is_it_a_refusal_of_what_is_invalid(self):
+        (found,) = self.refuse(stream({"error": {"message": "n is too low"}}))
+        assert found.message == 'n=2: HTTP 200, "n is too low"; expected a 4xx that says why'
         assert isinstance(self.refuse(plain({"error": {"message": "m"}}), statuses=[400, 404])[0], Violation)
 
     def test_where_statuses_are_named_others_are_wrong(self):

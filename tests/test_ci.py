@@ -114,7 +114,7 @@ def test_the_gate_judges_writes_the_summary_and_hands_on_the_code(tmp_path, mach
     done = judged(tmp_path, machine)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "output.txt").read_text() == "exit-code=0\n"
-    assert (tmp_path / "summary.md").read_text("utf-8").count("## good: conforms") == 1
+    assert (tmp_path / "summary.md").read_text("utf-8").count("## good: the embedded reference conforms") == 1
     assert (tmp_path / "reports" / "good" / "report.html").exists()
 
 
@@ -136,7 +136,7 @@ def test_what_a_target_says_is_no_command_to_the_runner(tmp_path, machine):
         first, *between, last = judged(tmp_path, machine).stdout.splitlines()
         (token,) = re.findall(r"^::stop-commands::([0-9a-f]{32})$", first)
         assert (last, token in "".join(between)) == (f"::{token}::", False)
-        assert any("good: Conforms" in line for line in between)
+        assert any("good: The embedded reference conforms" in line for line in between)
         tokens.add(token)
     assert len(tokens) == 2
 

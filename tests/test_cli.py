@@ -146,6 +146,11 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
         (["run", "openai", "--base-url", "localhost:9", "--model", "m"], "expected http://"),
         (["run", "openai", "--base-url", "http://u:p@h", "--model", "m"], "put the key into the environment"),
         (["run", "openai", "--base-url", "http://h", "--model", "m", "--api-key-env", "NO_SUCH"], "NO_SUCH is not set"),
+        (["run", "openai", "--model", "m", "--base-url", ""], "an empty --base-url, --model is given"),
+        (["run", "openai", "--model", "m"], "--model is given, but no base URL of a target"),
+        (["run", "all", "--header", "x-route: a"], "--header is given, but no base URL"),
+        (["run", "openai", "--api-key-env", "HOME"], "--api-key-env is given, but no base URL"),
+        (["send", "openai", "scenario/a0", "--model", "m"], "--model is given, but no base URL"),
         (["run", "openai", "--header", KEY], "expected 'Name: value'"),
         (["run", "openai", "--query", KEY], "expected name=value"),
         (["run", "openai", "--max-requests", "0"], "expected a number above 0"),
@@ -227,6 +232,24 @@ def test_a_run_on_the_embedded_reference_needs_no_key_and_leaves_its_recording(c
     found = recording.read(Path("reports/openai/exchanges.ndjson"))
     assert {x.status for x in found.exchanges} == {200}
     assert "openai:" in out
+
+
+def test_an_empty_variable_for_the_base_url_does_not_mean_the_embedded_reference(conformance, planned, monkeypatch):
+    monkeypatch.setenv("CONFORMANCE_BASE_URL", "")
+    code, out, err = conformance("run", "openai")
+    assert (code, out) == (2, "")
+    assert "an empty CONFORMANCE_BASE_URL is given" in err
+    assert not Path("reports").exists()
+
+
+def test_each_output_says_that_the_embedded_reference_was_judged(conformance, planned):
+    _, out, _ = conformance("run", "openai")
+    folder = Path("reports/openai")
+    assert "openai: The embedded reference" in out
+    for name in ("report.html", "summary.md", "badge.svg", "badge.json", "results.json", "junit.xml", "ctrf.json"):
+        assert "embedded reference" in (folder / name).read_text("utf-8"), name
+    assert "The embedded reference keeps " in Path("reports/index.html").read_text("utf-8")
+    assert recording.read(folder / "exchanges.ndjson").header["target"]["kind"] == "embedded reference"
 
 
 def test_the_user_s_key_is_not_sent_to_the_embedded_reference(conformance, planned, monkeypatch):

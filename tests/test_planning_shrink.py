@@ -5,10 +5,11 @@ from planned import checks, contract
 
 from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import choice, completion, error, plain
-from conformance.model import BROKEN, Ending, Membership, Outcome, Validity
+from conformance.model import BROKEN, Credential, Ending, Membership, Outcome, Validity
 from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.plan.context import PlanContext
-from conformance.run.reproducer import fits, smallest, traffic
+from conformance.run.reproducer import fits, same_breach, seen, smallest, traffic
 from conformance.run.shrink import PER_FAILURE, PER_RUN, shrinking
 
 CONTRACT = contract("openai")
@@ -66,6 +67,19 @@ def search(body, fails):
     verdicts = [v for v in judge_all(CONTRACT, Traffic([reply(case(body))])) if v.requirement.id == ID]
     phases, found = drive([reply(case(body))], reply, verdicts=verdicts)
     return found[ID], sum(len(phase.cases) for phase in phases)
+
+
+OUTSIDE = {
+    "no key": {"credential": Credential.NONE},
+    "wrong key": {"credential": Credential.WRONG},
+    "scheme": {"credential": Credential.LOWERCASE_SCHEME},
+    "method": {"method": "PUT"},
+    "path": {"path": "/elsewhere"},
+    "header": {"headers": (("content-type", "text/plain"),)},
+    "no header": {"headers": ()},
+    "bytes": {"spelled": lambda content: content.replace(b'"temperature":0', b'"temperature":NaN')},
+    "twice": {"spelled": lambda content: content[:-1] + b',"n":1,"n":2}'},
+}
 
 
 class TestOneFailure:
@@ -166,6 +180,41 @@ class TestRefusals:
         seen, least = self.let_in(base, {"n": 0}, "request.n.minimum")
         assert least.body == {"model": "m", "prompt": "a", "n": 0}
         assert all(one.body["n"] == 0 for one in seen)
+
+    @pytest.mark.parametrize("breach", OUTSIDE.values(), ids=OUTSIDE)
+    def test_what_lies_outside_of_the_body_is_in_each_smaller_request(self, breach):
+        fields = dict(breach)
+        row, key = "auth.no-key", "auth.no-key example"
+        base = {"model": "m", "prompt": "One, two", "max_tokens": 5, "temperature": 0}
+        content = fields.pop("spelled", lambda written: written)(dumps(base).encode())
+        control = case(base, Membership("refuse", key, "control"))
+        probe = PlanContext(CONTRACT, checks(), "m").case(
+            "protocol", content, Membership("refuse", key, "probe"), validity=Validity.INVALID, breaks=(row,), **fields
+        )
+        reply = refuses(lambda _: False)
+        other = case({"model": "m", "prompt": "a"}, origin="shrink")  # of another failure; with the key it is accepted
+        exchanges = [reply(control), reply(probe), reply(other)]
+        verdicts = [v for v in judge_all(CONTRACT, Traffic(exchanges)) if v.requirement.id == row]
+        assert verdicts[0].outcome is Outcome.FAIL
+        phases, found = drive(exchanges, reply, verdicts=verdicts)
+        assert all(same_breach(one, probe) for phase in phases for one in phase.cases)
+        assert same_breach(found[row], probe)
+        if "spelled" in breach:
+            assert found[row].content == content
+
+    def test_the_evidence_in_a_smaller_request_says_what_it_tries(self):
+        key = "request.n.minimum n=0"
+        base = {"model": "m", "prompt": "One, two", "max_tokens": 5, "temperature": 0}
+        reply = refuses(lambda _: False)
+        small = reply(case({"model": "m", "prompt": "a", "n": 0}, origin="shrink"))
+        pair = [
+            reply(case(base, Membership("refuse", key, "control"))),
+            reply(case({**base, "n": 0}, Membership("refuse", key, "probe"))),
+        ]
+        (verdict,) = (v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == "request.n.minimum")
+        by_id = {x.case.id: x for x in (*pair, small)}
+        evidence = seen(CONTRACT, verdict, small.case.id, by_id)
+        assert evidence.message == "n = 0: HTTP 200; expected a 4xx that says why"
 
     def test_members_that_exclude_each_other_stay_together(self):
         base = {"model": "m", "prompt": "One, two", "max_tokens": 5, "echo": True, "n": 3}

@@ -9,9 +9,9 @@ def row(outcome="pass", level="MUST", **more):
     return {"id": "a.b", "area": "a", "outcome": outcome, "level": level, "incomplete": False, "waiver": None, **more}
 
 
-def results(rows, reasons=(), *, strict=False):
+def results(rows, reasons=(), *, strict=False, **target):
     verdict = tally.VERDICTS[tally.exit_code(rows, reasons, strict=strict)]
-    return {"requirements": rows, "incomplete": list(reasons), "verdict": verdict}
+    return {"requirements": rows, "incomplete": list(reasons), "verdict": verdict, "target": target}
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,8 @@ def test_nothing_verified_is_no_full_score():
         (results([row("fail")], ["spent"]), "Does not conform", "The run is also incomplete."),
         (results([row()], ["spent"]), "Incomplete", "not everything was verified"),
         (results([row("error")]), "Suite fault", "a fault of the suite"),
+        (results([row()], kind="embedded reference"), "The embedded reference conforms", "Every MUST"),
+        (results([row("fail")], kind="embedded reference"), "The embedded reference does not conform", "1 MUST"),
     ],
 )
 def test_the_headline_answers_in_a_few_words(found, says, because):
@@ -75,3 +77,16 @@ def test_the_most_urgent_rows_come_first():
         "not_run",
         "pass",
     ]
+
+
+@pytest.mark.parametrize(
+    ("targets", "says"),
+    [
+        ([(True, False)], "1 of 1 target conforms"),
+        ([(True, False), (False, False)], "1 of 2 targets conform"),
+        ([(True, True)] * 5, "The embedded reference keeps 5 of 5 contracts; no target was judged"),
+        ([(True, True), (False, False)], "0 of 1 target conforms; the embedded reference keeps 1 of 1 contract"),
+    ],
+)
+def test_the_embedded_reference_is_not_counted_as_a_target(targets, says):
+    assert tally.targets_conform(targets) == says

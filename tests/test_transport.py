@@ -37,6 +37,7 @@ from conformance.model import (
 )
 from conformance.model.budget import Account, Budget, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange, Piece
+from conformance.model.redaction import is_secret
 from conformance.run.reproducer import shows
 from conformance.send import RateLimits, Redaction, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.rate_limits import Bucket, back_off, retry_after
@@ -730,6 +731,43 @@ def test_secret_headers_and_query_values_are_secrets_as_well():
     )  # fmt: skip
     assert set(target.secrets) >= {"k" * 20, "abcdefgh12", "qwertyuiop"}
     assert not {"conformance", "north-south"} & set(target.secrets)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("Authorization", "", True),
+        ("X-Api-Key", "", True),
+        ("apiKey", "", True),
+        ("Ocp-Apim-Subscription-Key", "", True),
+        ("key", "", True),
+        ("X-Auth-Token", "", True),
+        ("Set-Cookie", "", True),
+        ("X-PORTKEY-API-KEY", "", True),
+        ("x-portkey-provider", "openai", False),
+        ("X-Portkey-Custom-Host", "http://host", False),
+        ("X-Monkey", "a", False),
+        ("Max-Tokens", "5", False),
+        ("Idempotency-Key", "a-1", False),
+        ("Helicone-Account", "Bearer abcdefgh", True),
+        ("X-Upstream", "sk-0123456789", True),
+        ("X-Upstream", "basic", False),
+    ],
+)
+def test_a_credential_is_recognised_by_whole_words_of_its_name_or_by_its_value(name, value, secret):
+    assert is_secret(name, value) is secret
+
+
+def test_a_header_whose_name_only_contains_key_is_sent_without_a_credential_too():
+    headers = (("x-portkey-provider", "openai"), ("x-team-pass", "hush-hush"))
+    _, server, _ = send(says(), case(credential=Credential.NONE), headers=headers, credentials=("X-Team-Pass",))
+    assert server.requests[0].headers["x-portkey-provider"] == "openai"
+    assert "x-team-pass" not in server.requests[0].headers
+
+
+def test_cookies_that_a_target_sets_are_masked():
+    attempt = Attempt(0.0, 200, (("Set-Cookie", "session=abc"), ("date", "now")))
+    assert Redaction([]).attempt(attempt).headers == (("Set-Cookie", "x" * 11), ("date", "now"))
 
 
 def test_an_error_that_names_the_key_is_masked():

@@ -26,7 +26,7 @@ def leaks(files: Mapping[str, Path], exchanges: Iterable[Exchange], secrets: Ite
             )
     for exchange in exchanges:
         case = exchange.case
-        credentials = [name for name, _ in case.headers if is_secret(name)]
+        credentials = [name for name, value in case.headers if is_secret(name, value)]
         if credentials:
             yield Rejection(
                 "SECRET_FOUND", f"the request {case.id} contains the header {credentials[0]}; change that credential"

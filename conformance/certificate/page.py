@@ -41,7 +41,12 @@ def _badge(statement: Mapping[str, Any]) -> tuple[str, str, str]:
     message = f"{ours['level']}, {score['passed']} of {plural(index['of'], 'MUST')}, until {ours['expires_on']}"
     name = visible(ours["target"]["name"])
     short = name if len(name) <= badge.MOST_LETTERS else f"{name[: badge.MOST_LETTERS - 1]}…"
-    return f"{short} conformance", message, COLOURS[ours["level"]]
+    return f"{short} conformance{_kind(ours)}", message, COLOURS[ours["level"]]
+
+
+def _kind(ours: Mapping[str, Any]) -> str:
+    """What was judged where it was no target: nobody may read it as a certificate of the provider."""
+    return f", {ours['target']['kind']}" if "kind" in ours["target"] else ""
 
 
 def render(statement: Mapping[str, Any], certificate_id: str) -> str:
@@ -53,11 +58,12 @@ def render(statement: Mapping[str, Any], certificate_id: str) -> str:
     return template.render(
         style=Markup(files("conformance.report").joinpath("templates", "style.css").read_text("utf-8")),  # noqa: S704
         own=Markup(_text("certificate.css")),  # noqa: S704 - our own file
-        title=f"Certificate: {ours['target']['name']}",
+        title=f"Certificate: {ours['target']['name']}{_kind(ours)}",
         predicate=predicate,
         ours=ours,
         id=certificate_id,
         headline=_headline(predicate),
+        kind=ours["target"].get("kind", ""),
         areas=[(name, about[name], ours["areas"][name]) for name in names() if name in ours["areas"]],
         seed="derived from the nonce" if ours["plan"]["seed"] == seed_of(ours["plan"]["nonce"]) else "chosen freely",
         assurance=ASSURANCE[ours["assurance"]],

@@ -92,6 +92,8 @@ def print_statement(statement: dict[str, Any] | Any) -> None:
 
     ours = statement["predicate"][OURS]
     target, index, score = visible(ours["target"]["name"]), ours["index"], ours["score"]
+    if "kind" in ours["target"]:
+        target += f" ({visible(ours['target']['kind'])})"
     click.echo(f"{target}: {ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
     verified = f"index {index['verified']}/{index['of']} MUSTs verified"
     click.echo(f"  {verified}, score {score['passed']}/{score['of']} of these passed")

@@ -23,7 +23,8 @@ MAX_UNCOVERED_SHOWN = 10
 @click.argument("provider", required=False)
 @options(
     "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "max-requests", "max-tokens",
-    "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query", "api-key-env",
+    "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query",
+    "credential", "api-key-env",
 )  # fmt: skip
 @of_targets("Plan only for targets whose name matches.")
 @click.option(

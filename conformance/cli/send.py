@@ -20,7 +20,20 @@ from conformance.model.exit_codes import ExitCode
 
 @click.command("send")
 @click.argument("words", nargs=-1, required=True, metavar="[PROVIDER] CASE")
-@options("base-url", "model", "header", "query", "api-key-env", "specs", "out", "name", "profile", "seed", "timeout")
+@options(
+    "base-url",
+    "model",
+    "header",
+    "query",
+    "credential",
+    "api-key-env",
+    "specs",
+    "out",
+    "name",
+    "profile",
+    "seed",
+    "timeout",
+)
 @of_targets("Send to this target of the file instead of PROVIDER.")
 def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, ...], **given: Any) -> int:
     """Send CASE again and show request, response and findings.

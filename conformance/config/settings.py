@@ -16,6 +16,7 @@ _ABOVE_ZERO: Final = (
     *("concurrency", "max_requests", "max_tokens", "max_prompt_tokens", "max_seconds", "timeout"),
     *("requests_per_minute", "tokens_per_minute"),
 )
+_OF_A_TARGET: Final = ("model", "header", "query", "api_key_env")
 _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -71,6 +72,7 @@ OPTIONS: Final = (
     Option("timeout", float, "Seconds to wait for the first byte of a response.", "S", default=60.0),
     Option("header", str, "A header field to add to every request.", "'NAME: VALUE'", many=True),
     Option("query", str, "A query parameter to add to every request.", "NAME=VALUE", many=True),
+    Option("credential", str, "A header or query parameter that is a credential despite its name.", "NAME", many=True),
     Option("api-key-env", str, f"The environment variable that holds the key. [{KEY_VARIABLE}]", "NAME"),
     Option("proxy-from-env", bool, "Use the proxy from HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."),
     Option("select", str, "Judge only requirements whose id matches this pattern.", "GLOB", many=True),
@@ -104,7 +106,9 @@ class Settings:
     timeout: float = 60.0
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    credentials: tuple[str, ...] = ()
     api_key_env: str = ""
+    without_base_url: tuple[str, ...] = ()  # the options that describe a target, where none is named
     proxy_from_env: bool = False
     select: tuple[str, ...] = ()
     requirements: str = ""
@@ -136,7 +140,12 @@ class Settings:
             raise SettingsError(
                 f"the environment variable {self.api_key_env} is not set; set it, or drop --api-key-env"
             )
-        return os.environ.get(self.api_key_env or KEY_VARIABLE, "").strip()
+        return os.environ.get(self.key_variable, "").strip()
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that the key is read from."""
+        return self.api_key_env or KEY_VARIABLE
 
 
 def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] | None = None) -> Settings:
@@ -177,7 +186,9 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         timeout=values["timeout"],
         headers=_pairs("--header", ":", values["header"]),
         query=_pairs("--query", "=", values["query"]),
+        credentials=tuple(values["credential"] or ()),
         api_key_env=values["api_key_env"] or "",
+        without_base_url=_without_base_url(values),
         proxy_from_env=bool(values["proxy_from_env"]),
         select=tuple(values["select"] or ()),
         requirements=values["requirements"] or "",
@@ -192,6 +203,20 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         name=name,
         out=Path(values["out"]),
     )
+
+
+def _without_base_url(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options that only make sense for a target, where no base URL names one; an empty base URL is one of them.
+
+    A plan lock is exempt: it names the embedded reference and its model.
+    """
+    if (values["base_url"] or "").strip() or values["plan"]:
+        return ()
+    empty = ["an empty --base-url"] if values["base_url"] is not None else []
+    variable = next(option.variable for option in OPTIONS if option.key == "base_url")
+    if not empty and variable in os.environ:
+        empty = [f"an empty {variable}"]
+    return (*empty, *(f"--{key.replace('_', '-')}" for key in _OF_A_TARGET if values[key]))
 
 
 def chosen(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,11 +112,11 @@ def _options(table: Given, path: Path) -> dict[str, Any]:
         options |= {inner[key]: value for key, value in table.get(name, {}).items()}
     for name, (key, _) in _PAIRS.items():
         for field, value in table.get(name, {}).items():
-            if isinstance(value, str) and is_secret(field):
+            if isinstance(value, str) and is_secret(field, value):
                 raise SettingsError(f'{path}: {name}.{field} looks like a secret; write {{env = "NAME"}} instead')
         if name in table:
             options[key] = tuple(table[name].items())
-    for name, key in (("claims", "claim"), ("select", "select")):
+    for name, key in (("claims", "claim"), ("credentials", "credential"), ("select", "select")):
         if name in table:
             options[key] = tuple(table[name])
     if "waivers" in table:

@@ -340,7 +340,8 @@ def _requirements(
     file: Path,
 ) -> tuple[Requirement, ...]:
     """Own rows, common rows that hold here, and derived rows as adjusted; an own row replaces others of its id."""
-    rows = {row["id"]: _row(row) for row in data.get("requirements", ())}
+    advice = {row["id"]: row["fix"] for row in common.get("requirements", ()) if "fix" in row}
+    rows = {row["id"]: _row({"fix": advice.get(row["id"], ""), **row}) for row in data.get("requirements", ())}
     shared: list[Requirement] = []
     dropped = data.get("without", {})
     for common_row in common.get("requirements", ()):
@@ -366,6 +367,7 @@ def _row(row: Mapping[str, Any]) -> Requirement:
         _source(row),
         row.get("when", {}),
         row.get("params", {}),
+        row.get("fix", ""),
     )
 
 

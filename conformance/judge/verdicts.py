@@ -33,6 +33,7 @@ from conformance.model import (
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import dumps, named_twice
 
+NEEDS_CONFIRMATION = "needs confirmation: "
 MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100
 ALIKE = 2
@@ -372,7 +373,7 @@ def _decision(
     if tally.violations:
         return _broken(requirement, tally)
     if tally.repeat:
-        reason = f"needs confirmation: {tally.unconfirmed[0]}"
+        reason = f"{NEEDS_CONFIRMATION}{tally.unconfirmed[0]}"
         return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
     if tally.examined:
         return _Decision(Outcome.PASS)

@@ -109,7 +109,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One promise: a check bound to parameters, a level and a source. Data, never code."""
+    """One promise: a check bound to parameters, a level and a source. Data, never code.
+
+    `fix` says how to fix a server that breaks it, where the advice of its check is too general.
+    """
 
     id: str
     check: str
@@ -119,6 +122,7 @@ class Requirement:
     source: Source
     when: Mapping[str, Any] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    fix: str = ""
     scored: bool = True  # False: added after the set of requirements that is to count
 
     @property

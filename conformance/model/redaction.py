@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
@@ -20,14 +20,41 @@ from conformance.model.exchange import DECODED_CAP, Attempt, Piece
 
 SHORTEST_SECRET: Final = 6  # what is shorter ("EMPTY", "none", "x") is a placeholder, and too common to be masked
 _GZIP: Final = zlib.MAX_WBITS | 16
-_SECRET_NAME: Final = re.compile(
-    r"authori[sz]ation|key|token|secret|cookie|password|credential|signature", re.IGNORECASE
-)
+_SECRET_WORDS: Final = frozenset(
+    {
+        "authorization", "authorisation", "auth", "apikey", "token", "secret", "cookie", "password", "credential",
+        "credentials", "signature",
+    }
+)  # fmt: skip
+_NO_CREDENTIALS: Final = frozenset({"idempotency", "cache", "partition", "routing", "shard", "sort", "surrogate"})
+"""Words before `key` that say it is no credential."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_VALUE: Final = re.compile(r"\s*(?:(?:Bearer|Basic|Token|ApiKey)\s+\S|sk-\w)", re.IGNORECASE)
 
 
-def is_secret(name: str) -> bool:
-    """Whether the name of a header or query parameter says that its value must not be written down."""
-    return _SECRET_NAME.search(name) is not None
+def is_secret(name: str, value: str = "") -> bool:
+    """Whether a header or query parameter holds a credential: a whole word of its name says so, or its value does.
+
+    `X-Api-Key` and `apiKey` do; `X-Portkey-Provider` has no such word.
+    """
+    if _SECRET_VALUE.match(value):
+        return True
+    words = [word.lower() for word in _WORD.findall(name)]
+    keys = [before for before, word in zip(["", *words], words, strict=False) if word == "key"]
+    return not _SECRET_WORDS.isdisjoint(words) or any(before not in _NO_CREDENTIALS for before in keys)
+
+
+def variable_name(name: str) -> str:
+    """The environment variable that stands for a secret header or query parameter: `X_API_KEY` for `X-Api-Key`."""
+    return re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+
+
+def without_secrets(
+    pairs: Iterable[tuple[str, str]], credentials: Collection[str] = ()
+) -> tuple[tuple[str, str | None], ...]:
+    """Header fields or query parameters with None for the value of each credential; `credentials` are further names."""
+    named = {name.lower() for name in credentials}
+    return tuple((name, None if name.lower() in named or is_secret(name, value) else value) for name, value in pairs)
 
 
 class Redaction:
@@ -51,9 +78,13 @@ class Redaction:
 
     def attempt(self, attempt: Attempt) -> Attempt:
         """An attempt that may be kept."""
-        if not self._needles:
+        cookies = any(name.lower() == "set-cookie" for name, _ in attempt.headers)
+        if not self._needles and not cookies:
             return attempt
-        headers = tuple((self.text(name), self.text(value)) for name, value in attempt.headers)
+        headers = tuple(
+            (self.text(name), "x" * len(value) if name.lower() == "set-cookie" else self.text(value))
+            for name, value in attempt.headers
+        )
         whole = b"".join(piece.data for piece in attempt.pieces)
         clean = self._recoded(self.data(whole), headers)
         pieces = attempt.pieces if clean == whole else _cut_alike(clean, attempt.pieces)

@@ -41,7 +41,7 @@ def redacted_exchange(
 ) -> Exchange:
     """An exchange of one attempt, with secrets removed from the request's header and masked everywhere else."""
     fields = tuple(headers)
-    secrets = [word for name, value in fields if is_secret(name) for word in value.split()]
+    secrets = [word for name, value in fields if is_secret(name, value) for word in value.split()]
     redaction = Redaction(secrets)
     redacted = redaction.data(content)
     case = RequestCase(
@@ -50,15 +50,15 @@ def redacted_exchange(
         origin=origin,
         validity=_validity(contract, redacted),
         method=method.upper(),
-        headers=tuple((name, value) for name, value in fields if _belongs_to_case(name)),
+        headers=tuple((name, value) for name, value in fields if _belongs_to_case(name, value)),
     )
     return Exchange(case, (redaction.attempt(attempt),))
 
 
-def _belongs_to_case(field_name: str) -> bool:
+def _belongs_to_case(field_name: str, value: str) -> bool:
     """Whether a header field is kept: no secret, no connection field, no HTTP/2 pseudo-header such as `:path`."""
     lowered = field_name.lower()
-    return not (is_secret(field_name) or lowered in _CONNECTION_FIELDS or lowered.startswith(":"))
+    return not (is_secret(field_name, value) or lowered in _CONNECTION_FIELDS or lowered.startswith(":"))
 
 
 def _validity(contract: Contract, content: bytes) -> Validity:

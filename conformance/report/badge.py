@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-from conformance.report.tally import broken, headline, plural
+from conformance.report.tally import broken, embedded, plural
 from conformance.report.text import visible
-from conformance.report.verdict_words import INVALID_WAIVERS
+from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS
 
 LABEL: Final = "conformance"
 MOST_LETTERS: Final = 40
@@ -28,8 +28,8 @@ def label_and_message(results: Mapping[str, Any]) -> tuple[str, str]:
     index, name = results["index"], visible(results["target"]["name"])
     short = name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
     verified = f"{index['verified']} of {plural(index['of'], 'MUST')} verified"
-    word = headline(results)[0].lower()
-    return f"{short} {LABEL}", {
+    word = HEADLINES[results["verdict"]].lower()
+    return f"{short} {LABEL}{', embedded reference' if embedded(results) else ''}", {
         "conformant": verified,
         "broken": _broken(results),
         "incomplete": f"{word}, {verified}",

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from conformance.report.tally import Row, scored, shown_as, waived, waiver_text
+from conformance.report.tally import Row, embedded, scored, shown_as, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
 from conformance.report.verdict_words import word
+from conformance.run import EMBEDDED
 
 SPECIFICATION: Final = "0.1.0"
 STATUSES: Final = ("passed", "failed", "skipped", "pending", "other")
@@ -56,7 +57,7 @@ def document(results: Mapping[str, Any]) -> dict[str, Any]:
             },
             "tests": tests,
             "environment": {
-                "appName": visible(target["name"]),
+                "appName": visible(target["name"]) + (f" ({EMBEDDED})" if embedded(results) else ""),
                 "extra": {
                     "base_url": visible(target["base_url"]),
                     "model": visible(target["model"]),

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from conformance.report import markdown
 from conformance.report.diff import BROKEN, CHANGED, MEANING, NEW, Change, Difference
 from conformance.report.page import environment, shell
-from conformance.report.tally import Row, plural
+from conformance.report.tally import Row, plural, result_word
 from conformance.report.terminal import block
 from conformance.report.text import visible
-from conformance.report.verdict_words import HEADLINES, word
+from conformance.report.verdict_words import word
 
 SCHEMA: Final = "conformance-diff/1"
 MOST_MARKDOWN: Final = 40
@@ -67,7 +67,7 @@ def _terminal(found: Difference, *, strict: bool) -> Iterator[str]:
 def named(results: Mapping[str, Any]) -> str:
     """A run in one line: target, result, time, contract."""
     when = f"{results['started_at'][:16].replace('T', ' ')} UTC"
-    result = HEADLINES[results["verdict"]].lower()
+    result = result_word(results).lower()
     return f"{results['target']['name']}, {result}, {when}, {results['provider']} {results['contract_revision']}"
 
 
@@ -121,7 +121,7 @@ def html(found: Difference, *, strict: bool = False) -> str:
             said=answer.split(": ", 1),
             sides=(("before", found.before), ("after", found.after)),
             kinds=[(kind, meaning, found.of(kind)) for kind, meaning in MEANING.items() if found.of(kind)],
-            headlines=HEADLINES,
+            result_word=result_word,
             observed=observed,
         )
     )

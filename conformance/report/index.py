@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from conformance.report.page import environment, shell, summed
 from conformance.report.results import read
-from conformance.report.tally import Row, broken, by_area, headline
+from conformance.report.tally import Row, broken, by_area, embedded, headline, targets_conform
 from conformance.report.verdict_words import MEANINGS
 
 Results = Mapping[str, Any]
@@ -41,8 +41,8 @@ def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
     """The page; `found` has the results by directory, `left_out` the files that could not be read, with the reason."""
     heads = [_head(directory, results) for directory, results in found.items()]
     areas = _areas(list(found.values()), [head["href"] for head in heads])
-    conforming = sum(results["verdict"] == "conformant" for results in found.values())
-    title = f"{conforming} of {len(found)} targets conform" if found else "No results yet"
+    conforming = [(results["verdict"] == "conformant", embedded(results)) for results in found.values()]
+    title = targets_conform(conforming) if found else "No results yet"
     template = environment().get_template("index.jinja2")
     body = template.render(said=title, heads=heads, areas=areas, legend=MEANINGS.items(), left_out=left_out)
     return shell(f"Conformance: {title}", Markup(body))  # noqa: S704 - rendered with escaping on
@@ -54,6 +54,7 @@ def _head(directory: str, results: Results) -> dict[str, Any]:
         "href": f"{quote(directory)}/{REPORT}",
         "verdict": verdict,
         "because": because,
+        "embedded": embedded(results),
         "broken": sum(broken(row) for row in results["requirements"]),
         "results": results,
     }

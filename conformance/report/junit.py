@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from conformance.report.tally import Row, scored, shown_as, waived, waiver_text
+from conformance.report.tally import Row, embedded, scored, shown_as, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
 from conformance.report.verdict_words import word
+from conformance.run import EMBEDDED
 
 
 def render(results: Mapping[str, Any]) -> str:
@@ -26,7 +27,7 @@ def render(results: Mapping[str, Any]) -> str:
     # the format has no attribute `skipped` on `testsuites`
     above = {name: number for name, number in counts.items() if name != "skipped"}
     suites = Element("testsuites", {"name": "conformance", **above})
-    target = _clean(results["target"]["name"])
+    target = _clean(results["target"]["name"]) + (f" ({EMBEDDED})" if embedded(results) else "")
     suite = SubElement(suites, "testsuite", {"name": target, **counts, "timestamp": results["started_at"]})
     properties = SubElement(suite, "properties")
     for name in ("provider", "suite_version", "contract_sha256", "plan_sha256", "seed", "profile", "verdict"):

@@ -7,8 +7,9 @@ from typing import Any, Final, TypeAlias
 
 from conformance.model.exit_codes import ExitCode
 from conformance.report.markdown import plain, table
-from conformance.report.tally import gates, headline, waived
+from conformance.report.tally import gates, headline, targets_conform, waived
 from conformance.report.text import visible
+from conformance.report.verdict_words import REFERENCE_HEADLINES
 
 Line: TypeAlias = tuple[str, ...]
 HEADS: Final = ("Target", "Result", "Verified", "Passed", "Broken", "Waived", "Exit code")
@@ -33,7 +34,7 @@ def row(name: str, results: Mapping[str, Any] | None, code: int) -> Line:
 
 def _conforming(rows: Sequence[Line]) -> str:
     conformant = str(int(ExitCode.CONFORMANT))
-    return f"{sum(row[-1] == conformant for row in rows)} of {len(rows)} targets conform"
+    return targets_conform([(row[-1] == conformant, row[1] in REFERENCE_HEADLINES.values()) for row in rows])
 
 
 def lines(rows: Sequence[Line]) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _card(contract: Contract, requirement: Requirement) -> Iterator[str]:
     yield f"- **Why it matters**: {check.why}"
     yield f"- **Exercised on**: {exercised(check, requirement)}"
     yield f"- **What is checked**: {check.holds}"
-    yield f"- **How to fix a server**: {check.fix}"
+    yield f"- **How to fix a server**: {requirement.fix or check.fix}"
     if requirement.params:
         yield f"- **Parameters**: {_values(requirement.params)}"
 

@@ -49,12 +49,7 @@ def document(
     """
     exchanges = {exchange.case.id: exchange for exchange in run.exchanges}
     contract = run.contract
-    target = {
-        "name": run.target.name,
-        "base_url": run.target.base_url,
-        "path": contract.path,
-        "model": run.target.model,
-    }
+    target = {**run.target.described(), "path": contract.path}
     judged = [_row(verdict, target, exchanges, run) for verdict in run.verdicts]
     rows, faults = apply(judged, waivers, run.target.name, day or today())
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
@@ -107,7 +102,7 @@ def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Ex
         "check": requirement.check,
         "promise": requirement.promise,
         "why": check.why if check else "",
-        "fix": check.fix if check else "",
+        "fix": requirement.fix or (check.fix if check else ""),
         "source": _source(requirement.source),
         "examined": verdict.examined,
         "exchanges": verdict.exchanges,

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from conformance.model.exit_codes import ExitCode
-from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES
+from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES, REFERENCE_HEADLINES
+from conformance.run import EMBEDDED
 
 Row: TypeAlias = Mapping[str, Any]
 """The result of one requirement: an entry of `requirements` in results.json."""
@@ -85,6 +86,19 @@ def waiver_text(row: Row) -> str:
     return f"{waiver['reason']} ({waiver['owner']}, until {waiver['expires']}, {waiver['link']})" if waiver else ""
 
 
+def targets_conform(targets: Sequence[tuple[bool, bool]]) -> str:
+    """How many targets conform, from whether each does and whether it is the embedded reference, which is no target."""
+    own = [conforms for conforms, is_reference in targets if is_reference]
+    others = [conforms for conforms, is_reference in targets if not is_reference]
+    kept = f"the embedded reference keeps {sum(own)} of {plural(len(own), 'contract')}; no target was judged"
+    if not others:
+        return kept[:1].upper() + kept[1:]
+    counted_targets = (
+        f"{sum(others)} of {plural(len(others), 'target')} {'conforms' if len(others) == 1 else 'conform'}"
+    )
+    return f"{counted_targets}; {kept.partition(';')[0]}" if own else counted_targets
+
+
 def exit_code(
     rows: Sequence[Row], incomplete: Sequence[str] = (), *, strict: bool = False, waiver_faults: Sequence[str] = ()
 ) -> ExitCode:
@@ -129,6 +143,17 @@ def counted(number: int, noun: str, singular: str, several: str) -> str:
     return f"{plural(number, noun)} {singular if number == 1 else several}"
 
 
+def embedded(results: Mapping[str, Any]) -> bool:
+    """Whether the suite's own reference was judged, and no target."""
+    return bool(results["target"].get("kind") == EMBEDDED)
+
+
+def result_word(results: Mapping[str, Any]) -> str:
+    """The result of a run in two or three words, from its `verdict`."""
+    words = REFERENCE_HEADLINES if embedded(results) else HEADLINES
+    return words[results["verdict"]]
+
+
 def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     """The result of a run in two or three words, and the sentences that explain it."""
     rows = [row for row in results["requirements"] if scored(row)]
@@ -140,7 +165,7 @@ def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     invalid = len(results.get("waiver_faults", ()))
     unsettled = bool(results["incomplete"]) or any(row.get("incomplete") for row in rows)
 
-    word = HEADLINES[results["verdict"]]
+    word = result_word(results)
     waivers = f" {counted(invalid, 'waiver', 'is', 'are')} no longer valid." if invalid else ""
     also = f" {counted(shoulds, 'SHOULD', 'is', 'are')} broken." if shoulds else ""
     except_waived = f", except {counted(waived_musts, 'MUST', 'that is', 'that are')} waived" if waived_musts else ""

@@ -23,6 +23,13 @@ HEADLINES: Final = {
     "suite_fault": "Suite fault",
 }
 """The result of a run, by the `verdict` of results.json."""
+REFERENCE_HEADLINES: Final = {
+    "conformant": "The embedded reference conforms",
+    "broken": "The embedded reference does not conform",
+    "incomplete": "The embedded reference: incomplete",
+    "suite_fault": "The embedded reference: suite fault",
+}
+"""The same where no target was judged, but the reference that this suite serves itself."""
 INVALID_WAIVERS: Final = "Invalid waivers"
 """The result of a run that fails only because a waiver is no longer valid."""
 

@@ -9,7 +9,7 @@ Never imports reports, certificates, the command line or pytest, and none of the
 
 from __future__ import annotations
 
-from conformance.run.result import Endpoint, Run, totals
+from conformance.run.result import EMBEDDED, Endpoint, Run, totals
 from conformance.run.runner import Plan, ResumeError, run
 
-__all__ = ["Endpoint", "Plan", "ResumeError", "Run", "run", "totals"]
+__all__ = ["EMBEDDED", "Endpoint", "Plan", "ResumeError", "Run", "run", "totals"]

@@ -92,6 +92,8 @@ def checked_contract(settings: Settings, *, of_target: bool = True) -> Contract:
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
 
+    if of_target:
+        refuse_reference_by_mistake(settings)
     contract = load_contract(settings)
     selected_requirements(settings, contract)
     waivers.check(waivers_from_settings(settings), settings.target, {row.id for row in contract.requirements})
@@ -105,6 +107,14 @@ def checked_contract(settings: Settings, *, of_target: bool = True) -> Contract:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return contract
+
+
+def refuse_reference_by_mistake(settings: Settings) -> None:
+    """Raise SettingsError if settings describe a target without an address: the reference would be judged instead."""
+    if settings.without_base_url:
+        given = ", ".join(settings.without_base_url)
+        advice = "give --base-url URL; only a run without any of these judges the embedded reference"
+        raise SettingsError(f"{given} is given, but no base URL of a target; {advice}")
 
 
 def load_contract(settings: Settings) -> Contract:
@@ -163,6 +173,7 @@ def open_target(settings: Settings, contract: Contract, *, canary: str = "") -> 
     """The target and the model: the given one, or the embedded reference, served on a socket of its own."""
     from conformance.send import Target
 
+    refuse_reference_by_mistake(settings)
     if settings.base_url:
         yield replace(target_from_settings(settings, contract), canary=canary), settings.model
         return
@@ -173,7 +184,7 @@ def open_target(settings: Settings, contract: Contract, *, canary: str = "") -> 
     # a resumed run meets a new reference, whose ids must not be those of the one before
     entropy = 1 + secrets.randbelow(0xFFFF) if settings.resume else 0
     with serve(Reference(contract, key=key, models=(model,), entropy=entropy)) as base_url:
-        yield Target(base_url, contract.path, key, settings.headers, settings.query, canary=canary), model
+        yield Target(base_url, contract.path, key, canary=canary, embedded=True), model
 
 
 def target_from_settings(settings: Settings, contract: Contract) -> Target:
@@ -189,6 +200,8 @@ def target_from_settings(settings: Settings, contract: Contract) -> Target:
             key=settings.key,
             headers=settings.headers,
             query=settings.query,
+            credentials=settings.credentials,
+            key_variable=settings.key_variable,
             proxy_from_env=settings.proxy_from_env,
         )
     except ValueError as error:

@@ -13,6 +13,7 @@ from conformance.config.settings import Settings, SettingsError
 from conformance.contract import requirement_sets
 from conformance.model.budget import planned_as
 from conformance.model.json_text import dumps
+from conformance.model.redaction import without_secrets
 from conformance.recording import plan_lock
 from conformance.recording.build import build
 from conformance.recording.canonical_json import digest
@@ -92,7 +93,7 @@ def check(lock: PlanLock, contract: Contract, settings: Settings, *, has_key: bo
         ("--header", settings.headers, target["headers"]),
         ("--query", settings.query, target["query"]),
     ):
-        if without_secrets(sent) != fixed:
+        if locked_pairs(sent, settings.credentials) != fixed:
             raise SettingsError(f"{option} names {len(sent)}, others than the {len(fixed)} of {path}; {again}")
     if not replan.agrees(lock, contract):
         raise SettingsError(f"{path} is not what is planned here, with these versions of libraries; {again}")
@@ -155,8 +156,8 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
                 "base_url": settings.base_url,
                 "path": contract.path,
                 "model": plan.context.model,
-                "headers": without_secrets(settings.headers),
-                "query": without_secrets(settings.query),
+                "headers": locked_pairs(settings.headers, settings.credentials),
+                "query": locked_pairs(settings.query, settings.credentials),
                 "has_key": has_key,
             },
             "claims": list(settings.claims),
@@ -170,8 +171,6 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
     )
 
 
-def without_secrets(pairs: Sequence[tuple[str, str]]) -> list[list[str]]:
+def locked_pairs(pairs: Sequence[tuple[str, str]], credentials: Sequence[str]) -> list[list[str]]:
     """Extra headers or query parameters, with the values of secret ones left out."""
-    from conformance.model.redaction import is_secret
-
-    return [[name, "(secret)" if is_secret(name) else value] for name, value in pairs]
+    return [[name, "(secret)" if value is None else value] for name, value in without_secrets(pairs, credentials)]

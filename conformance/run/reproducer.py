@@ -14,10 +14,11 @@ from typing import Any, Final
 from conformance.judge import Traffic, judge
 from conformance.judge.catalogue import Scope, load
 from conformance.judge.finding_cache import FindingCache
+from conformance.judge.verdicts import NEEDS_CONFIRMATION
 from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, RequestCase, Requirement, Verdict
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, dumps
 
 SHRINK: Final = "shrink"
 """The origin of shrunk requests."""
@@ -65,7 +66,25 @@ def fits(x: Exchange) -> bool:
     """Whether a request can be shrunk: it has members, and its reply was completed, not timed out, and cheap."""
     case = x.case
     completed = case.hang_up_after is None and not case.hostile and not slow(x)
-    return completed and isinstance(case.body, Mapping) and not _expensive(x)
+    return completed and _written_plainly(case) and not _expensive(x)
+
+
+def _written_plainly(case: RequestCase) -> bool:
+    """Whether the body is an object whose bytes any encoder gives: written again, it breaks the same rules."""
+    body = case.body
+    return isinstance(body, Mapping) and dumps(body).encode() == case.content
+
+
+def same_breach(case: RequestCase, original: RequestCase) -> bool:
+    """Whether a case may stand for another: only members differ, and neither keeps to more rules than the other.
+
+    Credential, method, path and header fields are what many requests were sent to try; without them, a smaller request
+    is another request, and its reply proves something else.
+    """
+    return all(
+        getattr(case, name) == getattr(original, name)
+        for name in ("method", "path", "headers", "credential", "hang_up_after", "hostile", "validity")
+    ) and (case.content == original.content or (_written_plainly(case) and _written_plainly(original)))
 
 
 def _expensive(x: Exchange) -> bool:
@@ -109,7 +128,7 @@ def _verdict(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], 
     if check.scope is Scope.GROUP:
         if not beside:
             return None
-        group = check.group, f"{requirement.id} smaller"
+        group = check.group, _key(requirement, check.group, beside)
         members = [*(_as(control, *group, "control") for control in beside), _as(x, *group, "probe")]
     else:
         members = [x]
@@ -126,7 +145,15 @@ def seen(contract: Contract, verdict: Verdict, case: str, exchanges: Mapping[str
     shown = _verdict(requirement, x, controls(original, requirement, exchanges.values()), contract)
     if shown is None or not (shown.evidence or shown.repeat):
         return None
-    return replace(shown.evidence[0], case=case) if shown.evidence else Evidence(case, "", shown.reason)
+    if shown.evidence:
+        return replace(shown.evidence[0], case=case)
+    return Evidence(case, "", shown.reason.removeprefix(NEEDS_CONFIRMATION))  # the original request was confirmed
+
+
+def _key(requirement: Requirement, kind: str, beside: Iterable[Exchange]) -> str:
+    """The key of the group that the controls are members of: it says what the original request tries."""
+    keys = (membership.key for x in beside for membership in x.case.groups if membership.kind == kind)
+    return next((key for key in keys if key.partition(" ")[0] == requirement.id), requirement.id)
 
 
 def _as(x: Exchange, kind: str, key: str, role: str) -> Exchange:
@@ -160,7 +187,11 @@ def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequenc
             # Evidence is kept up to a number of violations; beyond it, any reply may show the failure. A shrunk request
             # was made from an earlier one, so of two of one size the later counts.
             for x in answered if verdict.violations > len(verdict.evidence) and not beside else smaller:
-                is_reduction = _reduces(x.case.body, original.case.body) and _contains(x.case, tried)
+                is_reduction = (
+                    same_breach(x.case, original.case)
+                    and _reduces(x.case.body, original.case.body)
+                    and _contains(x.case, tried)
+                )
                 if is_reduction and _no_larger(x.case, best) and shows(requirement, x, beside, contract):
                     best = x.case
         reproducers[requirement.id] = best.id
@@ -192,6 +223,6 @@ def _contains(case: RequestCase, members: Mapping[str, Any]) -> bool:
 
 
 __all__ = [
-    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "probed", "readable_first", "seen", "shows", "shrinkable",
-    "size", "slow", "smallest", "traffic",
+    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "probed", "readable_first", "same_breach", "seen", "shows",
+    "shrinkable", "size", "slow", "smallest", "traffic",
 ]  # fmt: skip

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from conformance.model import Contract, RequestCase, Verdict
 from conformance.model.budget import Cost, reported
 from conformance.model.exchange import Exchange
 
+EMBEDDED: Final = "embedded reference"
+"""The `kind` of a target that is the reference of this suite."""
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What was judged, under the name that reports give it."""
+    """What was judged, under the name that reports give it. `embedded`: the reference of the suite, not a target."""
 
     name: str
     base_url: str
     model: str
+    embedded: bool = False
+
+    def described(self) -> dict[str, str]:
+        """The endpoint as recordings and results name it; only the embedded reference has a `kind`."""
+        kind = {"kind": EMBEDDED} if self.embedded else {}
+        return {"name": self.name, "base_url": self.base_url, "model": self.model, **kind}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,11 +86,11 @@ def run(
     requirements whose verdicts are confirmed and whose failures are shrunk: all where it is None. `mark` identifies the
     plan lock in the header of the recording.
     """
-    endpoint = Endpoint(name or contract.provider, target.base_url, model)
+    endpoint = Endpoint(name or contract.provider, target.base_url, model, target.embedded)
     header = {
         "suite_version": __version__,
         "contract": {"provider": contract.provider, "revision": contract.revision, "sha256": contract.sha256},
-        "target": {"name": endpoint.name, "base_url": endpoint.base_url, "model": model},
+        "target": endpoint.described(),
         "profile": profile,
         "seed": seed,
         "claims": list(claims),

@@ -26,7 +26,10 @@ class Target:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     proxy_from_env: bool = False
+    credentials: tuple[str, ...] = ()  # header fields and query parameters that are credentials despite their names
+    key_variable: str = ""  # the environment variable that the key comes from
     canary: str = field(default="", repr=False)  # replaces the fixed wrong key, and is masked like the real key
+    embedded: bool = False  # the reference that this suite serves itself
 
     def __post_init__(self) -> None:
         """Raise ValueError, with one line, for anything that cannot be sent."""
@@ -56,7 +59,7 @@ class Target:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values to mask in everything that is recorded or printed."""
-        added = [value for name, value in (*self.headers, *self.query) if is_secret(name)]
+        added = [value for name, value in (*self.headers, *self.query) if self._is_credential(name, value)]
         # "Bearer abc" in a header is the secret "abc", which may be echoed without its scheme
         return tuple(
             dict.fromkeys(
@@ -80,9 +83,12 @@ class Target:
             ("accept-encoding", "gzip, deflate"),
             ("user-agent", f"completions-conformance/{__version__}"),
             *self._credentials(case.credential),
-            *((name, value) for name, value in self.headers if not is_secret(name)),
+            *((name, value) for name, value in self.headers if not self._is_credential(name, value)),
             *case.headers,
         ]
+
+    def _is_credential(self, name: str, value: str) -> bool:
+        return is_secret(name, value) or name.lower() in {credential.lower() for credential in self.credentials}
 
     def _credentials(self, credential: Credential) -> Iterator[tuple[str, str]]:
         """The key and all other secret header fields: a request without a key must not have one in another field."""
@@ -92,5 +98,5 @@ class Target:
         if value is not None:
             yield "authorization", value
         for name, own in self.headers:
-            if is_secret(name):
+            if self._is_credential(name, own):
                 yield name, self._wrong if credential.refused else own

@@ -103,10 +103,12 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
         return
     statuses = context.get("statuses", ())
     expected = f"HTTP {' or '.join(map(str, statuses))}" if statuses else "a 4xx that says why"
-    refusals = [x for x in probes if (x.status in statuses if statuses else x.refused or _is_error_with_2xx(x))]
+    refusals = [x for x in probes if (x.status in statuses if statuses else x.refused)]
     wrong = [x for x in probes if x not in refusals and (x.successful or (statuses and _is_client_error(x)))]
     # Another method may have an operation of its own, so that a success without choices is no acceptance.
-    wrong = [x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful]
+    wrong = [
+        x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful or error_instead(x)
+    ]
     failures = [x for x in probes if failed(x) and x not in refusals]
     if wrong:
         seen = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
@@ -124,11 +126,6 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
 def _is_confirmed(failures: list[Exchange], context: CheckContext) -> bool:
     """Whether a server error is the target's answer to this request, and not of the moment."""
     return len(failures) >= ENOUGH_REPLIES or any(x.case.id in context.failing for x in failures)
-
-
-def _is_error_with_2xx(x: Exchange) -> bool:
-    """Whether the reply is an error with the status of a success, which refusal_is_not_a_success judges."""
-    return x.successful and error_instead(x)
 
 
 def _is_client_error(x: Exchange) -> bool:
