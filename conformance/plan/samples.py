@@ -18,13 +18,14 @@ requests on average, ours for SHRINK_OURS.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +53,7 @@ from conformance.plan.row_requests import bodies_of_single_rows, with_drawn_valu
 
 Body = dict[str, Any]
 LEAST: Final = 10  # bodies of `full` that have each documented parameter
-SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 20, 2, 6
+SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 20, 2, 8
 SPARE: Final = 1.5  # invalid bodies for each that must be sent: a target may refuse the valid ones that some come from
 HOSTS: Final = 4  # valid bodies that are tried for a wrong value, which may break a second rule in some of them
 NAMED, NAMED_GATE = 4, 2  # arbitrary values that are drawn for each parameter
@@ -126,6 +127,8 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
         for body in _collect(_bodies(context, ()), missing * 2, context.seed + 100 * turn) if missing > 0 else ():
             _keep(context, found, body)
     bodies = _enriched(context, list(found.values()), enumerated)
+    if not context.full:
+        bodies.sort(key=len, reverse=True)  # of the few that are sent, each is to show much
     return (*_with_invalid(context, bodies, enumerated), *patches)
 
 
@@ -362,10 +365,15 @@ class CoverageClass:
 
 def coverage_classes(context: PlanContext) -> tuple[CoverageClass, ...]:
     """What the coverage phase of schemathesis sends, as changes of the request that it begins with."""
+    return _covered(dumps(_whole(context)))
+
+
+@lru_cache(maxsize=16)
+def _covered(request_schema: str) -> tuple[CoverageClass, ...]:
     from schemathesis import GenerationMode
     from schemathesis.config import GenerationConfig
 
-    schema, operation = _operation(_whole(context))
+    schema, operation = _operation(json.loads(request_schema))
     modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
     with _isolated_hypothesis():
         cases = list(

@@ -18,7 +18,7 @@ MOST_SHOWN: Final = 200  # characters of a body
 
 
 @check(
-    "drawn",
+    "limits",
     Scope.GROUP,
     group="drawn",
     keyed=True,
@@ -65,7 +65,7 @@ def _body(x: Exchange) -> str:
 
 
 @check(
-    "drawn",
+    "limits",
     Scope.GROUP,
     group="drawn-invalid",
     keyed=True,
