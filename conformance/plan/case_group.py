@@ -36,8 +36,9 @@ class CaseGroup:
     """Cases of one phase that are chosen or left out together.
 
     `copies` numbers the cases that are the same request: a case that is sent a second time is another exchange. `then`
-    is what a later phase makes of the replies: the budget counts it together with what it depends on. `served` caches
-    the requirements that the group shows, see `RequirementCoverage.by`.
+    is what a later phase makes of the replies: the budget counts it together with what it depends on. `guaranteed`
+    groups are the least of their kind that a profile sends, whatever else there is to send. `served` caches the
+    requirements that the group shows, see `RequirementCoverage.by`.
     """
 
     phase: str
@@ -45,6 +46,7 @@ class CaseGroup:
     cases: tuple[RequestCase, ...]
     copies: tuple[int, ...] = ()
     then: CaseGroup | None = None
+    guaranteed: bool = False
     served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property

@@ -132,6 +132,7 @@ def _wrong_types(schema: Mapping[str, Any]) -> Iterator[Labelled]:
             ("a list of fractions", [72.5]),
             ("a list of lists of words", [["many"]]),
             ("a list of lists of fractions", [[72.5]]),
+            ("a list of lists of booleans", [[True]]),
         )
 
 
@@ -186,7 +187,9 @@ def valid_classes(contract: Contract, name: str) -> Iterator[InputClass]:
             yield from (InputClass(name, label, value) for label, value in _numbers(limit, whole="number" not in types))
         if "string" in types and "enum" not in branch:
             yield InputClass(name, "text of every kind", " ".join(TEXTS.values()))
+            yield InputClass(name, "an empty text", "")
         if "array" in types:
+            yield InputClass(name, "an empty list", [])
             yield from _lists(name, branch, contract.limit(f"{name}[]"))
         if "object" in types:
             yield from _maps(name, branch)

@@ -34,6 +34,7 @@ from conformance.model.json_text import dumps
 from conformance.plan.adversarial import adversarial_requests
 from conformance.plan.case_group import ORDER, CaseGroup, Rank, Sent
 from conformance.plan.context import PlanContext
+from conformance.plan.drawn_requests import drawn_requests
 from conformance.plan.factors import accepted_values
 from conformance.plan.follow_ups import follow_ups, prerequisites
 from conformance.plan.invalid_requests import invalid_requests
@@ -44,7 +45,6 @@ from conformance.plan.relations import relations
 from conformance.plan.requirement_coverage import RequirementCoverage, must
 from conformance.plan.row_requests import combination_rows
 from conformance.plan.sample_groups import burst_first, bursts, filtered_samples, sample_arms
-from conformance.plan.samples import drawn_requests
 from conformance.plan.set_cover import NOTHING, RemainingBudget, choose
 from conformance.plan.single_values import (
     base_requests,

@@ -15,6 +15,7 @@ NOTHING: Final = Budget(0, 0, 0)
 # The price of a case group in requests: 200 completion tokens or 600 prompt tokens take about as long as a request.
 COMPLETION_TOKENS_PER_REQUEST: Final = 200
 PROMPT_TOKENS_PER_REQUEST: Final = 600
+GUARANTEED: Final = 0.25  # of the requests of a budget at most, so that a low one has room for the MUSTs
 LEAST_PRICE: Final = 0.1  # of a case group all of whose requests are chosen already
 
 
@@ -110,14 +111,16 @@ def choose(
 ) -> list[CaseGroup]:
     """The case groups to send, in their order. `shown`: requirements shown before; `wanted`: those to be covered first.
 
-    Where all fit, all are sent. Else: what is always sent; a set cover of `wanted`; what is relevant; a set cover of
-    every requirement; the rest by rank; and, for what is wanted and still not covered, the reserve.
+    Where all fit, all are sent. Else: what is always sent; what is guaranteed; a set cover of `wanted`; what is
+    relevant; a set cover of every requirement; the rest by rank; and, for what is wanted and still not covered, the
+    reserve.
     """
     selection = Selection(remaining, serving)
     if remaining.affords(*selection.total_cost(case_groups)):
         return [case_group for case_group in case_groups if selection.take(case_group)]
     rest = dict(enumerate(case_groups))
     _fill(rest, selection, Rank.ALWAYS)
+    _fill_guaranteed(rest, selection)
     _cover(rest, selection, set(wanted) - set(shown) - selection.shown())
     _fill(rest, selection, Rank.RELEVANT)
     _cover(rest, selection, set(serving.all) - set(shown) - selection.shown(), Rank.USEFUL)
@@ -133,6 +136,15 @@ def _fill(rest: dict[int, CaseGroup], selection: Selection, lowest: int | None =
     """Take what is left in the order of its rank, down to `lowest`."""
     for index in sorted(rest, key=lambda index: (rest[index].rank, index)):
         if (lowest is None or rest[index].rank <= lowest) and selection.take(rest[index]):
+            del rest[index]
+
+
+def _fill_guaranteed(rest: dict[int, CaseGroup], selection: Selection) -> None:
+    """Take what is guaranteed, in its order, up to its share of the requests of the budget."""
+    ceiling, before = selection.remaining.budget.requests, selection.remaining.requests
+    for index in [index for index, case_group in rest.items() if case_group.guaranteed]:
+        used = selection.remaining.requests - before + selection.added_cost(rest[index])[0]
+        if (ceiling is None or used <= ceiling * GUARANTEED) and selection.take(rest[index]):
             del rest[index]
 
 

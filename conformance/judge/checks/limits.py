@@ -188,15 +188,21 @@ def combination_is_accepted(x: Exchange, context: CheckContext) -> Findings:
     if accepted(x):
         yield Satisfied()
     elif x.refused:
-        reply, message = describe_reply(x), error_text(x)
-        if UNSUPPORTED.search(message):  # a limit of the model, which no document can list for all models
-            yield Observation("valid requests refused as not supported", reply)
-        elif len(case.content) > LONG and (BEYOND_CONTEXT.search(message) or x.status == 413):
-            yield Observation("valid requests refused as too long for the model", reply)
-        elif member := _member_refused_alone(x, context):
-            yield Observation("valid requests refused for a value that is refused alone", f"{member}: {reply}")
-        else:
-            yield Violation(f"{reply} to {show(case.content, 200)}; expected 2xx, as each value is documented")
+        yield justified_refusal(x, context) or Violation(
+            f"{describe_reply(x)} to {show(case.content, 200)}; expected 2xx, as each value is documented"
+        )
+
+
+def justified_refusal(x: Exchange, context: CheckContext) -> Observation | None:
+    """Why a refused request, though valid, says nothing about how its values go together; None where it does."""
+    reply, message = describe_reply(x), error_text(x)
+    if UNSUPPORTED.search(message):  # a limit of the model, which no document can list for all models
+        return Observation("valid requests refused as not supported", reply)
+    if len(x.case.content) > LONG and (BEYOND_CONTEXT.search(message) or x.status == 413):
+        return Observation("valid requests refused as too long for the model", reply)
+    if member := _member_refused_alone(x, context):
+        return Observation("valid requests refused for a value that is refused alone", f"{member}: {reply}")
+    return None
 
 
 def _member_refused_alone(x: Exchange, context: CheckContext) -> str:
