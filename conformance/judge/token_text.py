@@ -54,6 +54,17 @@ def echoed_length(text: str, prompt: str) -> int | None:
     return None
 
 
+def keeps(text: str, prompt: str) -> bool:
+    """Whether a text that begins with an echo has the prompt as it was sent, but for a space that is dropped before it.
+
+    A special token in front of it is none of its characters.
+    """
+    opening = _OPENING.match(text)
+    starts = {0, opening.end()} if opening else {0}
+    starts |= {start + 1 for start in starts if text[start : start + 1] == " "}
+    return any(text.startswith(form, start) for form in (prompt, prompt.removeprefix(" ")) for start in starts)
+
+
 def spells(tokens: Sequence[str], text: str, *, more: bool = False) -> bool:
     """Whether the tokens, joined, are the text; with `more`, whether the text is a beginning of them."""
     if REPLACEMENT in text and "" in tokens:

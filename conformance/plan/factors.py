@@ -13,8 +13,12 @@ from conformance.plan.boundaries import ends
 from conformance.plan.context import PROMPT, TOKENS_SHORT, PlanContext
 from conformance.plan.parameter_values import FactorLevel, factor_level, sample_levels
 
-# Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks.
-UNICODE: Final = "Liebe Grüße aus 東京 e\u0301 \N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
+# Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks; and
+# white space, escapes and ligatures, which code that cleans up its input changes.
+UNICODE: Final = (
+    "Liebe Grüße aus 東京 e\u0301\r\n\t<b>&amp; 'n' \\n %20</b> \ufb01ne "
+    "\N{EVERGREEN TREE}\N{ROCKET} \N{WOMAN}\u200d\N{PERSONAL COMPUTER} "
+)
 SECOND_PROMPT: Final = "Red, green, blue,"
 # Ids that even a vocabulary of single bytes has; in most vocabularies each stands for a printable character.
 IDS: Final = (72, 45, 90, 61, 84)

@@ -64,7 +64,13 @@ TEXTS: Final[Mapping[str, str]] = {
     "event stream field": "data: [DONE]",
     "backslashes": "a\\nb",
     "surrounding white space": "  a  ",
+    "URL escapes": "a%20b+c",
+    "compatibility characters": "\ufb01 \u2460 \uff21",
+    "non-breaking and zero-width space": "a\u00a0b\u200bc",
+    "NUL": "a\0b",
+    "control characters": "a\x01b\x1b[0mc\x7fd",
 }
+LONG_TEXT: Final = "One, two, three, four, five, six, seven, eight, nine, ten. " * 20
 MANY_ITEMS: Final = 17
 
 WRONG_NAMES: Final[Mapping[str, str]] = {

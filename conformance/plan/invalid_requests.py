@@ -35,6 +35,7 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
     STREAM.patch,
     {"prompt": list(IDS), "best_of": 2, "suffix": " and so on.", "max_tokens": 1},
 )
+FEW: Final = 3  # classes of a row
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
@@ -44,6 +45,7 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
     rules = {rule.id: rule for rule in context.contract.combinations}
     turn = context.seed
     sent: Counter[str] = Counter()  # how often a class was sent, so that it meets one setting after another
+    paired: set[str] = set()  # keywords of which a class was sent on both channels
     for row in context.rows_on("refuse"):
         if row.area in {"protocol", "auth"}:
             continue
@@ -57,11 +59,15 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
             if _is_oversized(context, patch):
                 continue  # see `oversized_counts`
             rank = _rank(context, row, index)
-            both = not index and (context.full or turn == context.seed)
+            keyword = str(row.params.get("keyword", row.id))
+            # few classes of a row do not meet all settings, so that one of them is sent on both channels
+            few = context.full and (len(found) <= FEW or keyword not in paired)
+            both = not index and (few or turn == context.seed)
+            paired.add(keyword)
             # in `gate` the rest goes late and leaves room for isolating values that are wrongly rejected
             phase = "values" if context.full or rank < Rank.EXTRA else "learned"
-            number = sent[label] if context.full else turn
-            sent[label] += not both
+            number = sent[label] + index if context.full else turn
+            sent[label] += 1
             yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, number, both=both)))
         turn += bool(found)
 

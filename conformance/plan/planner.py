@@ -55,6 +55,7 @@ from conformance.plan.single_values import (
     without_open_members,
     without_token_limit,
 )
+from conformance.plan.stop_classes import stop_classes
 from conformance.plan.valid_inputs import valid_inputs
 
 Drawn = Sequence[Mapping[str, Any]]
@@ -135,6 +136,7 @@ PARTS: Final = (
     Part(filtered_samples, ("rows",)),
     Part(sample_arms, ("rows",)),
     Part(follow_ups, ("learned",), Input.REPLIES),
+    Part(stop_classes, ("rows", "learned"), Input.REPLIES),
     Part(bursts, ("values", "learned"), Input.REPLIES),
     Part(adversarial_requests, ("hostile",)),
 )

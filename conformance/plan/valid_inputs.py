@@ -10,10 +10,11 @@ from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PlanContext, part
 from conformance.plan.factors import allowed_members, streaming
-from conformance.plan.input_model import TEXTS, valid_classes
+from conformance.plan.input_model import LONG_TEXT, TEXTS, valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level
 from conformance.plan.single_values import joint_cases
 
+CONTROLS: Final = frozenset(map(chr, (*range(32), 127))) - set("\t\n\r")
 SIZES: Final = (3, 17)  # prompts of a batch
 # These decide what a request costs; their values are tried by themselves.
 COSTLY: Final = frozenset({"model", "prompt", "max_tokens", "n", "best_of", "stream", "stream_options", "echo"})
@@ -42,7 +43,10 @@ def _untried(context: PlanContext) -> list[FactorLevel]:
 
 
 def _batches() -> Iterator[tuple[str, list[str]]]:
-    yield "texts", list(TEXTS.values())
+    # what a server may refuse spoils its own batch only
+    controls = [text for text in TEXTS.values() if text.isascii() and not CONTROLS.isdisjoint(text)]
+    yield "texts", [text for text in TEXTS.values() if text not in controls]
+    yield "texts with control characters", [*controls, LONG_TEXT]
     for size in SIZES:
         yield f"{size} prompts", [f"Item {place} of {size}:" for place in range(size)]
     yield "an empty prompt among others", ["One, two", "", "three, four"]

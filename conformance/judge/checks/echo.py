@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.checks.logprobs import unfiltered_choices
+from conformance.judge.checks.logprobs import token_strings, unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
-from conformance.judge.comparison import comparable, compare, same_choices
+from conformance.judge.comparison import comparable, compare, contrast, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
-from conformance.judge.token_text import echoed_length, is_text, same_but_for_a_space
+from conformance.judge.token_text import echoed_length, is_text, keeps, same_but_for_a_space
 from conformance.model import ContextOverflow
 from conformance.model.exchange import Choice, Exchange, Group
+from conformance.model.json_text import dumps
 from conformance.model.request_view import RequestView
 
 LONG = 1000  # characters from which a prompt may exceed the context and be shortened, where that is allowed. A choice
+MOST_SHOWN = 120  # characters of a prompt in a message
 UNKNOWN = -1  # the end of a prompt that is not text
 ECHO = {"echo": True, "prompt": "1, 2,"}
 ZERO = {"echo": True, "prompt": "1, 2,", "max_tokens": 0}
@@ -45,15 +47,17 @@ def _prompt_end(request: RequestView, answer: Choice, context: CheckContext) -> 
     ),
     bad=lambda: (
         example(plain(completion(choice(" 3")), ECHO))
+        + example(plain(completion(choice("caf\u00e9, 3")), {"echo": True, "prompt": "cafe\u0301,"}))
         + example(stream(completion(choice(" 3, ")), completion(choice("4")), request=ECHO))
     ),
 )
 def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
-    """With `echo` each text begins with the prompt that it answers.
+    """With `echo` each text begins with the prompt that it answers, as it was sent.
 
-    Callers cut the text at the prompt's length; without the prompt they discard the answer.
+    Callers cut the text at the prompt's length: without the prompt, or with one that was normalised or escaped, they
+    discard a part of the answer. A prompt that the listed tokens spell in another way was changed by the tokenizer.
 
-    Fix: put each prompt in front of each of its choices, in a stream in the first chunk.
+    Fix: put each prompt in front of each of its choices, unchanged, in a stream in the first chunk.
     """
     request = context.request(x)
     if not request.echo:
@@ -62,9 +66,18 @@ def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
         end = _prompt_end(request, answer, context)
         if end == UNKNOWN:
             continue
-        prompt = prompt_of(request, answer.index)
-        seen = f"the text begins with {show(answer.text[: len(prompt) + 8])}"
-        yield expect(end is not None, seen, f"the prompt {show(prompt)}", answer.at)
+        prompt = str(prompt_of(request, answer.index))
+        shortened = end is not None and end < len(prompt) and len(prompt) >= LONG  # to the end that fits the context
+        same = shortened or keeps(answer.text, prompt) or (end is not None and _is_spelled(answer))
+        observed, expected = contrast(answer.text[: len(prompt) + 8], prompt)
+        if end is not None:  # both look alike
+            observed, expected = (dumps(part)[:MOST_SHOWN] for part in (answer.text[:end], prompt))
+        yield expect(same, f"the text begins with {observed}", f"the prompt {expected}", answer.at)
+
+
+def _is_spelled(answer: Choice) -> bool:
+    """Whether the listed tokens spell the text, so that a change of the prompt is the tokenizer's."""
+    return "".join(token_strings(answer.logprobs or {}) or ()) == answer.text
 
 
 @check(
