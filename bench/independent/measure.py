@@ -31,7 +31,7 @@ BROKEN = {"fail": "MUST", "flaky": "MUST", "warn": "SHOULD"}
 def variants(server: Path) -> list[dict[str, Any]]:
     """What the server lists: name, kind, area, depth, where, why."""
     command = [sys.executable, str(server / "server.py"), "--list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
     return list(json.loads(listed.stdout))
 
 
@@ -41,16 +41,14 @@ def broken(server: Path, name: str, port: int, options: argparse.Namespace) -> d
     if name:
         command += ["--variant", name]
     environment = {**os.environ, "API_KEY": KEY, "CONFORMANCE_API_KEY": KEY}
-    with subprocess.Popen(  # noqa: S603
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             _wait_for(port)
             with tempfile.TemporaryDirectory() as out:
                 run = [sys.executable, "-m", "conformance", "run", options.contract, "--profile", options.profile]
                 run += ["--base-url", f"http://127.0.0.1:{port}/v1", "--model", options.model, "--no-shrink", "-q"]
                 run += ["--seed", str(options.seed), "--out", out]
-                subprocess.run(run, env=environment, capture_output=True, check=False)  # noqa: S603
+                subprocess.run(run, env=environment, capture_output=True, check=False)
                 results = next(Path(out).rglob("results.json"), None)
                 document = json.loads(results.read_text()) if results else {}
         finally:
@@ -68,7 +66,7 @@ def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _wait_for(port: int) -> None:
     for _ in range(100):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=1)  # noqa: S310
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=1)
         except HTTPError:
             return
         except (URLError, OSError):
@@ -90,7 +88,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=9100)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    listed = [variant for variant in variants(options.server) if fnmatchcase(variant["name"], options.names)][:: options.every]
+    listed = [variant for variant in variants(options.server) if fnmatchcase(variant["name"], options.names)][
+        :: options.every
+    ]
     base = broken(options.server, "", options.port, options)
     print(f"without a variant: {len(base)} broken", *(f"\n  {name}: {why}" for name, why in base.items()))
 
