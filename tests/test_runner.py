@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import signal
@@ -453,3 +454,46 @@ def test_a_target_that_is_gone_is_probed_once_and_given_up():
     assert sum(bool(x.case.repeats) for x in made.exchanges) == 1
     assert len(made.exchanges) < 25
     assert "the target stopped answering" in made.incomplete[0]
+
+
+# Replies that break off beside others
+
+COMPLETE, BESIDE = (
+    Requirement(f"robustness.{name}", check, Level.MUST, Layer.STANDARD, "It arrives completely.", Source("RFC 9112"))
+    for name, check in (("complete", "response_is_complete"), ("beside", "complete_beside_others"))
+)
+
+
+def one_at_a_time(whole, cut, alone_too=False):
+    """A server that breaks a reply off when another request is in progress, or when it has broken one off before."""
+    busy = set()
+
+    async def answer(request, writer):
+        mark = object()
+        busy.add(mark)
+        await asyncio.sleep(0.02)
+        beside = len(busy) > 1
+        busy.discard(mark)
+        await (cut if beside or (alone_too and b'"seed":1}' in request.body) else whole)(request, writer)
+
+    return answer
+
+
+def test_what_breaks_off_beside_others_is_sent_alone_and_so_is_all_that_follows():
+    def plan():
+        yield Phase("first", numbered(8))
+        yield Phase("second", numbered(8, "u"))
+
+    answer = one_at_a_time(says(), hostile.raw(hostile.head("200 OK", length=50) + b"{"))
+    made, _ = go(answer, plan(), context=contract(requirements=(COMPLETE, BESIDE)))
+    complete, beside = made.verdicts
+    assert complete.outcome is Outcome.PASS
+    assert beside.outcome is Outcome.FAIL
+    assert "beside other requests" in beside.reason
+    assert all(x.ending is Ending.COMPLETE for x in made.exchanges if x.case.id.startswith("u/"))
+
+
+def test_what_breaks_off_alone_as_well_is_not_blamed_on_the_others():
+    answer = one_at_a_time(says(), hostile.raw(hostile.head("200 OK", length=50) + b"{"), alone_too=True)
+    made, _ = go(answer, one_wave(*numbered(8)), context=contract(requirements=(COMPLETE, BESIDE)))
+    assert [verdict.outcome for verdict in made.verdicts] == [Outcome.FAIL, Outcome.NOT_APPLICABLE]

@@ -38,6 +38,7 @@ class CheckContext:
     alone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # see `Check.needs_whole_run`
     taken: Mapping[str, frozenset[str]] = field(default_factory=dict)
     failing: frozenset[str] = frozenset()  # the ids of cases whose server error is confirmed by others of their kind
+    cut_beside_others: frozenset[str] = frozenset()  # the ids of cases that break off only beside others
 
     def __getitem__(self, name: str) -> Any:
         return self.params[name]

@@ -44,7 +44,8 @@ class Check:
     a client cannot trigger an occurrence, so its absence is no gap. `group`: the kind of group that a GROUP check
     judges. `keyed`: a group belongs to the requirement whose id its key begins with. `needs_whole_run`: a finding on
     one exchange depends on others, through `CheckContext.alone` (the values, as JSON, that the target refused when
-    sent alone), `CheckContext.taken` (those that it accepted) and `CheckContext.failing`.
+    sent alone), `CheckContext.taken` (those that it accepted), `failing` or
+    `cut_beside_others`.
     """
 
     name: str

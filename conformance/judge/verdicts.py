@@ -69,6 +69,8 @@ class Traffic:
             original = by_id.get(x.case.repeats, x)
             for part in original.case.groups or x.case.groups:
                 gathered[part.kind, part.key][part.role].append(x)
+        for name in self.cut_beside_others:  # what a burst shows on purpose, these show by accident
+            gathered["burst", name] = {"beside": [by_id[name]], "alone": self._copies[name]}
         kinds: dict[str, list[Group]] = defaultdict(list)
         for (kind, key), roles in gathered.items():
             members = {role: tuple(replies) for role, replies in roles.items()}
@@ -116,6 +118,31 @@ class Traffic:
         return {name: frozenset(values) for name, values in accepted.items()}
 
     @cached_property
+    def cut_beside_others(self) -> frozenset[str]:
+        """The ids of the cases that broke off beside others and were whole each time they were sent alone.
+
+        None where one broke off alone as well: then something else is the cause. Once sending alone has helped, all is
+        sent alone, so that a case which breaks off after that, and is not sent again, did so alone.
+        """
+        broken_off = [x.case for x in self.exchanges if cut(x) and not x.case.repeats]
+        alone = {case.id: self._copies[case.id] for case in broken_off if case.id in self._copies}
+        if not all(x.ending is Ending.COMPLETE for copies in alone.values() for x in copies):
+            return frozenset()
+        order = {x.case.id: index for index, x in enumerate(self.exchanges)}
+        helped = min((order[x.case.id] for copies in alone.values() for x in copies), default=len(order))
+        alone_too = any(order[case.id] > helped for case in broken_off if case.id not in alone)
+        return frozenset() if alone_too else frozenset(alone)
+
+    @cached_property
+    def _copies(self) -> Mapping[str, list[Exchange]]:
+        """The exchanges that repeat a case, by its id."""
+        copies: dict[str, list[Exchange]] = defaultdict(list)
+        for x in self.exchanges:
+            if x.case.repeats:
+                copies[x.case.repeats].append(x)
+        return copies
+
+    @cached_property
     def failing(self) -> frozenset[str]:
         """The ids of the cases whose server error needs no repetition, because it belongs to a kind of request.
 
@@ -154,6 +181,11 @@ class Traffic:
         """The exchanges that are in each scope."""
         pairs = tuple(zip(self.exchanges, self.conclusions, strict=True))
         return {scope: tuple(known for x, known in pairs if rule(x)) for scope, rule in _IN_SCOPE.items()}
+
+
+def cut(x: Exchange) -> bool:
+    """Whether the response to an ordinary request broke off, or did not end in time."""
+    return x.ending in {Ending.TRUNCATED, Ending.TIMED_OUT} and x.status is not None and not x.case.hostile
 
 
 def _changed(control: object, body: object) -> list[str]:
@@ -247,8 +279,14 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
     """The verdict on one requirement, from all exchanges of a run."""
     check = load()[requirement.check]
     context = CheckContext(contract, requirement.params, traffic.cache.views)
-    if check.needs_whole_run and (traffic.alone or traffic.failing):
-        context = replace(context, alone=traffic.alone, taken=traffic.taken, failing=traffic.failing)
+    if check.needs_whole_run and (traffic.alone or traffic.failing or traffic.cut_beside_others):
+        context = replace(
+            context,
+            alone=traffic.alone,
+            taken=traffic.taken,
+            failing=traffic.failing,
+            cut_beside_others=traffic.cut_beside_others,
+        )
     try:
         tally = _tally(requirement, check, traffic, context)
         decision = _decision(requirement, check, traffic, context, tally)
@@ -284,7 +322,7 @@ def _tally(requirement: Requirement, check: Check, traffic: Traffic, context: Ch
 
 def _findings(requirement: Requirement, check: Check, known: Conclusions, context: CheckContext) -> Packed:
     """The findings on one subject: those of an earlier call, unless they depend on the whole run."""
-    of_run = check.needs_whole_run and bool(context.alone or context.failing)
+    of_run = check.needs_whole_run and bool(context.alone or context.failing or context.cut_beside_others)
     findings = None if of_run else known.findings.get(requirement.id)
     if findings is None:
         subject = known.subject

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from conformance import __version__
 from conformance.judge import Traffic, judge_all
 from conformance.judge.finding_cache import FindingCache
+from conformance.judge.verdicts import cut
 from conformance.model import Contract, Ending, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
@@ -37,6 +38,8 @@ INTERRUPTED: Final = "interrupted before the end"
 CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
 RECOVERIES: Final = 3  # times that a target may stop answering and be found to answer again
+ALONE_CASES: Final = 2  # of those that broke off beside others, sent alone to see whether that makes a difference
+ALONE_TRIALS: Final = 2  # times that this is tried and makes none
 FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
 
 
@@ -199,6 +202,8 @@ class RunState:
     stop_reason: str = ""
     unconfirmed: str = ""
     recoveries: int = 0
+    one_at_a_time: bool = False
+    cut_alone: int = 0
     _judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
     async def drive(self, sender: PhaseSender, *, shrink: bool) -> None:
@@ -216,7 +221,7 @@ class RunState:
     async def _confirm(self, sender: PhaseSender) -> None:
         """Send again what doubtful verdicts depend on, as far as the budget goes."""
         left = self.account.attempts_left
-        room = MOST_CASES if left is None else min(MOST_CASES, left)
+        room = self._room_for_copies if left is None else min(self._room_for_copies, left)
         while not self.stop_reason and (phases := self._confirmation_phases(room)):
             for phase in phases:
                 room -= len(phase.cases)
@@ -226,6 +231,10 @@ class RunState:
         if not self.stop_reason and confirmation_phases(required, self.phases, self.exchanges):
             budget = f"the budget of {self.account.budget.requests} attempts has no room for confirmation"
             self.unconfirmed = f"{budget} (--max-requests): {len(required)} verdicts are unconfirmed"
+
+    @property
+    def _room_for_copies(self) -> int:
+        return MOST_CASES - sum(bool(case.repeats) for case in self.planned)
 
     async def _shrink(self, sender: PhaseSender) -> None:
         """Send failing requests in smaller forms. One that the budget leaves out does not make the run incomplete."""
@@ -262,14 +271,16 @@ class RunState:
                 ahead = cases if len(cases) <= FIRST_AT_MOST else [probe]
                 await self._preflight(probe, ahead, sender)
                 cases = [case for case in cases if case not in ahead]
+            serial = phase.serial or self.one_at_a_time
             if cases and not self.stop_reason:
                 burst = sum(case.id not in self.completed for case in phase.cases[: phase.burst])
-                await sender.send(replace(phase, cases=tuple(cases), burst=burst))
+                await sender.send(replace(phase, cases=tuple(cases), burst=burst, serial=serial))
             while sender.silent and not self.stop_reason and await self._answers_again(sender):
                 remaining = tuple(case for case in cases if case.id not in self.completed)
                 for case in remaining:
                     sender.unsent.pop(case.id, None)
                 await sender.send(replace(phase, cases=remaining, burst=0))
+            await self._send_cut_alone(phase.cases[: phase.burst] if serial else phase.cases, sender)
         except asyncio.CancelledError:
             self.stop_reason = INTERRUPTED
             if (task := asyncio.current_task()) is not None:
@@ -279,6 +290,28 @@ class RunState:
             if case.id not in self.completed:
                 self.unsent.setdefault(case.id, self.stop_reason)
         return tuple(self.completed[case.id] for case in phase.cases if case.id in self.completed)
+
+    async def _send_cut_alone(self, cases: Sequence[RequestCase], sender: PhaseSender) -> None:
+        """Send again, one at a time, what broke off beside other requests; so is all that follows, if that helps."""
+        replies = [self.completed[case.id] for case in cases if case.id in self.completed]
+        broken_off = [x.case for x in replies if cut(x) and not x.case.repeats]
+        if self.stop_reason or sender.silent or self.cut_alone >= ALONE_TRIALS:
+            return
+        if broken_off and not self.one_at_a_time:
+            trial, broken_off = broken_off[:ALONE_CASES], broken_off[ALONE_CASES:]
+            self.one_at_a_time = await self._send_copies(trial, sender)
+            self.cut_alone += not self.one_at_a_time
+        if broken_off and self.one_at_a_time:
+            await self._send_copies(broken_off[: self._room_for_copies // 2], sender)
+
+    async def _send_copies(self, cases: Sequence[RequestCase], sender: PhaseSender) -> bool:
+        """Send cases again, one at a time. Whether all of them are answered completely."""
+        copies = tuple(copy_of(case, len(self.planned) + index) for index, case in enumerate(cases))
+        phase = Phase("alone again", copies, serial=True)
+        self._plan(phase)
+        new = tuple(case for case in copies if case.id not in self.completed)
+        await sender.send(replace(phase, cases=new))
+        return all(case.id in self.completed and self.completed[case.id].ending is Ending.COMPLETE for case in copies)
 
     async def _answers_again(self, sender: PhaseSender) -> bool:
         """Whether a target that stopped answering answers a request that it has answered before.

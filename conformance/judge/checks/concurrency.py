@@ -8,8 +8,8 @@ from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.comparison import constant, contrast, counted, members, not_comparable, texts
-from conformance.judge.fixtures import choice, completion, example, group, plain, usage
-from conformance.model import ENOUGH_REPLIES, Finding, Inconclusive, Satisfied, Violation
+from conformance.judge.fixtures import choice, completion, example, group, plain, response, usage
+from conformance.model import ENOUGH_REPLIES, Ending, Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 
 Replies = tuple[Exchange, ...]
@@ -36,7 +36,9 @@ def burst_does_not_mix(group: Group, context: CheckContext) -> Findings:
 
     Fix: key all state of a generation by its request: slots, caches, detokenisers, output queues.
     """
-    numbers = sorted(role[6:] for role in group.members if role.startswith("burst-"))
+    numbers = _numbers(group)
+    if not numbers:
+        return
     solo = {number: members(group, f"solo-{number}") for number in numbers}
     if not any(solo.values()):
         yield Inconclusive("no request of the burst was answered alone")
@@ -50,6 +52,40 @@ def burst_does_not_mix(group: Group, context: CheckContext) -> Findings:
         others = {other: replies for other, replies in solo.items() if other != number and replies}
         for x in members(group, f"burst-{number}"):
             yield _compared_with_solo(x, solo[number], others, foreign.get(id(x), ""))
+
+
+def _numbers(group: Group) -> list[str]:
+    return sorted(role[6:] for role in group.members if role.startswith("burst-"))
+
+
+@check(
+    "concurrency",
+    Scope.GROUP,
+    group="burst",
+    good=lambda: example(_burst(" one uno", " two due dos deux")),
+    bad=lambda: example(group("burst", beside=_cut(), alone=plain(completion(choice())))),
+)
+def complete_beside_others(group: Group, context: CheckContext) -> Findings:
+    """A response that is complete alone is complete while other requests are in progress.
+
+    A server that breaks one response off to begin another loses replies as soon as it has two users.
+
+    Fix: queue what cannot run at once, or refuse it with 429 before the response begins.
+    """
+    pairs = [(f"burst-{number}", f"solo-{number}") for number in _numbers(group)]
+    for beside, alone in pairs or [("beside", "alone")]:
+        if not any(x.ending is Ending.COMPLETE for x in group.all(alone)):
+            continue
+        for x in group.all(beside):
+            if x.status is not None and x.ending in {Ending.TRUNCATED, Ending.TIMED_OUT}:
+                seen = f"{x.ending.value.replace('_', ' ')} beside other requests ({show(x.last.error, 120)})"
+                yield Violation(f"{seen}; expected a complete response, as alone", case=x.case.id)
+            elif x.ending is Ending.COMPLETE:
+                yield Satisfied()
+
+
+def _cut() -> Exchange:
+    return response(b'{"id": "cmpl', ending=Ending.TRUNCATED, error="peer closed the connection")
 
 
 def _compared_with_solo(x: Exchange, own: Replies, others: Mapping[str, Replies], foreign_words: str) -> Finding:

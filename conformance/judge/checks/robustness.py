@@ -60,6 +60,7 @@ def _failure(x: Exchange, status: int) -> str:
 @check(
     "robustness",
     Scope.ANY,
+    needs_whole_run=True,
     good=lambda: example(plain(FINE)),
     bad=lambda: (
         *example(response(b'{"id": "cmpl', ending=Ending.TRUNCATED, error="peer closed the connection")),
@@ -73,8 +74,8 @@ def response_is_complete(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: end the response on every code path, errors included, with the announced length or a final chunk.
     """
-    if x.ending is Ending.ABANDONED:
-        return
+    if x.ending is Ending.ABANDONED or x.case.id in context.cut_beside_others:
+        return  # of the latter, complete_beside_others speaks
     if x.status is None and x.ending is not Ending.TIMED_OUT:
         yield Inconclusive(f"no response: {show(x.last.error, 120)}")
     elif x.ending is Ending.UNREAD:

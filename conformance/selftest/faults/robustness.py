@@ -175,7 +175,7 @@ def streams_with_logprobs_are_cut(response: Response, call: Call) -> Response:
     return _cut(response, response.portions[:1]) if successful(response) else response
 
 
-@fault(Stage.RESPONSE, "response_is_complete", when=("crowded",), also=("burst_does_not_mix", "done_is_sent"))
+@fault(Stage.RESPONSE, "complete_beside_others", when=("crowded",), also=("burst_does_not_mix", "done_is_sent"))
 def connections_are_dropped(response: Response, call: Call) -> Response:
     """A reply breaks off when several requests are in progress."""
     return _cut(response, response.portions[:1])
@@ -185,7 +185,7 @@ def connections_are_dropped(response: Response, call: Call) -> Response:
     Stage.RESPONSE,
     "response_is_complete",
     only=lambda call: call.streamed and call.number % 5 == 0,
-    also=PARTIAL,
+    also=(*PARTIAL, "complete_beside_others"),
     imitates="The finish chunk was followed by silence with the connection open.",
 )
 def streams_fall_silent_sometimes(response: Response, call: Call) -> Response:
