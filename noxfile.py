@@ -71,6 +71,13 @@ def wire_mutations(session: nox.Session) -> None:
 
 
 @nox.session
+def reproduction(session: nox.Session) -> None:
+    """Does each curl command of a report show the violation again, for every fault? (Half an hour; needs curl.)"""
+    session.install(*DEV)
+    session.run("pytest", "-q", "tests/test_reproduction.py", *session.posargs, env={"CONFORMANCE_EVERY_FAULT": "1"})
+
+
+@nox.session
 def nightly(session: nox.Session) -> None:
     """Were the stored scores measured on this build, and do they hold? (After `faults` and `wire-mutations`.)"""
     session.install(*DEV)

@@ -69,7 +69,7 @@ def test_a_reader_verifies_a_certificate_offline(conformance, whole):
     code, out, err = conformance("verify", whole.certificate, *there)
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == "VALID"
-    assert "madeup: full, self-reported" in out
+    assert "madeup (embedded reference): full, self-reported" in out
     assert "signed by The vendor" in out
     assert f"claimed: {', '.join(CLAIMS)}" in out
 

@@ -262,3 +262,117 @@ def test_a_folder_of_the_caller_replaces_a_shipped_provider(tmp_path):
     path = tmp_path / "openai/contract.yaml"
     path.write_text(path.read_text("utf-8").replace("title: OpenAI", "title: Replaced"), "utf-8")
     assert load("openai", [Path(tmp_path)]).title == "Replaced"
+
+
+# Composed schemas: what stands behind allOf, anyOf or oneOf is not lost
+
+
+def composed(name, *parts, word="allOf", **beside):
+    """OPENAPI with one of its schemas written as a composition."""
+    schemas = OPENAPI["components"]["schemas"]
+    return {**OPENAPI, "components": {"schemas": {**schemas, name: {word: list(parts), **beside}}}}
+
+
+def halves(name):
+    """An object schema as two parts, each with half of its members."""
+    whole = OPENAPI["components"]["schemas"][name]
+    members = list(whole["properties"].items())
+    parts = []
+    for half in (members[: len(members) // 2], members[len(members) // 2 :]):
+        required = [member for member, _ in half if member in whole["required"]]
+        parts.append({"type": "object", "properties": dict(half), "required": required})
+    return parts
+
+
+@pytest.mark.parametrize("name", ["Ask", "Answer"])
+@pytest.mark.parametrize("beside", [False, True], ids=["parts only", "a part beside allOf"])
+def test_the_parts_of_all_of_give_the_same_rows_as_one_object(folder, name, beside):
+    first, second = halves(name)
+    openapi = composed(name, first, **second) if beside else composed(name, first, second)
+    assert rows(folder, openapi=openapi).keys() == rows(folder).keys()
+
+
+def test_parts_that_are_referred_to_and_nested_are_merged_too(folder):
+    first, second = halves("Ask")
+    openapi = composed("Ask", {"$ref": "#/components/schemas/First"}, {"allOf": [second, {"type": "object"}]})
+    openapi["components"]["schemas"]["First"] = first
+    contract = load("madeup", [folder(openapi=openapi)])
+    assert contract.parameters.keys() == OPENAPI["components"]["schemas"]["Ask"]["properties"].keys()
+    row = next(row for row in contract.requirements if row.id == "request.mode.enum")
+    assert row.source.at == "#/components/schemas/Ask/allOf/1/allOf/0/properties/mode"
+
+
+def test_the_narrower_of_two_rules_holds_for_a_member_that_two_parts_have(folder):
+    ask = OPENAPI["components"]["schemas"]["Ask"]
+    openapi = composed("Ask", ask, {"properties": {"heat": {"type": "number", "minimum": 1}}})
+    contract = load("madeup", [folder(openapi=openapi)])
+    assert contract.limit("heat").low == 1
+    assert contract.limit("heat").high_edge is Edge.OPEN
+    assert not contract.parameters["heat"].nullable
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        ({"properties": {"mode": {"type": "integer"}}}, 'no value is of type "string" and of type "integer"'),
+        ({"properties": {"mode": {"enum": ["hot"]}}}, "two enums have no value in common"),
+        ({"properties": {"x": {}}, "additionalProperties": False}, "forbids 'heat' of another part"),
+        ({"properties": {"x": {}}, "not": {"required": ["y"]}}, "not differs"),
+    ],
+)
+def test_parts_that_cannot_be_merged_are_refused_with_their_place(folder, second, says):
+    openapi = composed("Ask", {**OPENAPI["components"]["schemas"]["Ask"], "not": {"required": ["z"]}}, second)
+    with pytest.raises(ContractError) as raised:
+        load("madeup", [folder(openapi=openapi)])
+    assert "#/components/schemas/Ask/allOf: cannot be merged into one object" in str(raised.value)
+    assert says in str(raised.value)
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_the_members_of_each_branch_of_a_choice_are_parameters(folder, word):
+    ask = OPENAPI["components"]["schemas"]["Ask"]
+    other = {**ask, "properties": {**ask["properties"], "prompt": {"type": "array"}, "extra": {"type": "integer"}}}
+    contract = load("madeup", [folder(openapi=composed("Ask", ask, other, word=word))])
+    assert contract.parameters.keys() == {*ask["properties"], "extra"}
+    assert contract.parameters["prompt"].types == {"string", "array"}
+    assert contract.parameters["prompt"].required
+    assert validity(contract, {"model": "m", "prompt": "p"}) is Validity.VALID
+    assert validity(contract, {"model": "m", "prompt": "p", "heat": -1}) is Validity.INVALID
+    assert validity(contract, {"model": "m", "prompt": 5}) is Validity.INVALID
+
+
+def test_a_reply_that_has_one_of_several_shapes_has_a_row_for_its_whole(folder):
+    answer = OPENAPI["components"]["schemas"]["Answer"]
+    other = {"type": "object", "properties": {"choices": answer["properties"]["choices"], "note": {"type": "string"}}}
+    found = rows(folder, openapi=composed("Answer", answer, other, word="oneOf"))
+    assert {"response.schema", "response.choices.type", "response.note.type"} <= found.keys()
+    assert "response.choices.required" not in found
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"type": "object"}, "gives no member of a request"),
+        (
+            {"oneOf": [{"type": "object", "required": [n], "properties": {n: {}}} for n in ("prompt", "messages")]},
+            "branches that each require other members",
+        ),
+        ({"oneOf": [{"type": "string"}, {"properties": {"prompt": {}}}]}, "some branches are objects"),
+        (
+            {"type": "object", "properties": {"prompt": {"$ref": "#/components/schemas/Ask"}}},
+            "a schema that contains itself",
+        ),
+    ],
+)
+def test_a_request_whose_members_cannot_be_known_is_refused(folder, schema, says):
+    openapi = {**OPENAPI, "components": {"schemas": {**OPENAPI["components"]["schemas"], "Ask": schema}}}
+    with pytest.raises(ContractError, match=says) as raised:
+        load("madeup", [folder(openapi=openapi)])
+    assert "#/components/schemas/Ask" in str(raised.value)
+
+
+def test_a_bound_beside_a_union_holds_for_each_of_its_branches(folder):
+    ask = OPENAPI["components"]["schemas"]["Ask"]
+    heat = {"anyOf": [{"type": "number"}, {"type": "null"}], "maximum": 4}
+    openapi = composed("Ask", {**ask, "properties": {**ask["properties"], "heat": heat}})
+    assert load("madeup", [folder(openapi=openapi)]).limit("heat").high == 4

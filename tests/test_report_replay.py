@@ -3,14 +3,18 @@
 import ast
 import shlex
 import subprocess
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from conformance.judge import fixtures as ex
 from conformance.model import Credential
 from conformance.model.json_text import dumps
-from conformance.report.replay_commands import curl, one_line, python
+from conformance.report.replay_commands import Destination, again, curl, one_line, python
 
+TO = Destination("http://127.0.0.1:9/v1", "/completions")
+TO = Destination("http://127.0.0.1:9/v1", "/completions")
 URL = "http://127.0.0.1:9/v1/completions"
 
 
@@ -24,14 +28,14 @@ def handed_over(command: str) -> tuple[list[str], bytes]:
         input=b"",
         capture_output=True,
         check=True,
-        env={"CONFORMANCE_API_KEY": "k", "PATH": "/usr/bin:/bin"},
+        env={"CONFORMANCE_API_KEY": "k", "X_API_KEY": "hush", "SIG": "a", "MY_KEY": "other", "PATH": "/usr/bin:/bin"},
     )
     return done.stderr.decode().splitlines(), done.stdout
 
 
 def test_curl_sends_the_body_byte_for_byte():
     case = ex.case({"prompt": 'it\'s $HOME `id` "x" \\ é'})
-    words, _ = handed_over(curl(case, URL))
+    words, _ = handed_over(curl(case, TO))
     assert words[words.index("--data-raw") + 1] == case.content.decode()
     assert "Authorization: Bearer k" in words
     assert "content-type: application/json" in words
@@ -40,14 +44,14 @@ def test_curl_sends_the_body_byte_for_byte():
 
 @pytest.mark.parametrize("content", [b"\x00\xff%s\\'\n", b"-e\n", "\u202e".encode(), bytes(range(256))])
 def test_bytes_that_no_argument_can_hold_are_piped_in(content):
-    words, given = handed_over(curl(ex.case(content), URL))
+    words, given = handed_over(curl(ex.case(content), TO))
     assert given == content
     assert words[-2:] == ["--data-binary", "@-"]
 
 
 def test_curl_shows_a_stream_as_it_comes():
-    assert curl(ex.case({"stream": True}), URL).startswith("curl -sSNi ")
-    assert curl(ex.case(), URL).startswith("curl -sSi ")
+    assert curl(ex.case({"stream": True}), TO).startswith("curl -sSNi ")
+    assert curl(ex.case(), TO).startswith("curl -sSi ")
 
 
 @pytest.mark.parametrize(
@@ -59,25 +63,87 @@ def test_curl_shows_a_stream_as_it_comes():
     ],
 )
 def test_curl_carries_the_credential_of_the_case(credential, says):
-    assert says in handed_over(curl(ex.case(credential=credential), URL))[0]
+    assert says in handed_over(curl(ex.case(credential=credential), TO))[0]
 
 
 def test_curl_without_a_key_sends_none():
-    assert "uthorization" not in curl(ex.case(credential=Credential.NONE), URL)
+    assert "uthorization" not in curl(ex.case(credential=Credential.NONE), TO)
 
 
 def test_curl_keeps_an_odd_method_and_a_missing_content_type():
-    words = shlex.split(curl(ex.case(method="PUT", headers=()), URL))
+    words = shlex.split(curl(ex.case(method="PUT", headers=()), TO))
     assert words[words.index("-X") + 1] == "PUT"
     assert "Content-Type:" in words
-    assert "-X POST" in curl(ex.case(b""), URL)
+    assert "-X POST" in curl(ex.case(b""), TO)
 
 
-def test_a_megabyte_is_named_and_not_printed():
-    case = ex.case({"prompt": "x" * 1_000_000})
-    assert len(curl(case, URL)) < 500
-    assert f"{len(case.content):,} bytes" in curl(case, URL)
-    assert python(case, URL) == ""
+def test_a_megabyte_is_read_from_a_file_beside_the_report(tmp_path):
+    case = ex.case({"prompt": "x" * 1_000_000}, id="hostile/1")
+    to = replace(TO, folder=str(tmp_path))
+    words, _ = handed_over(curl(case, to))
+    assert words[-2:] == ["--data-binary", f"@{tmp_path}/bodies/hostile-1.body"]
+    (tmp_path / "bodies").mkdir()
+    (tmp_path / "bodies" / "hostile-1.body").write_bytes(case.content)
+    sent = {}
+    client = SimpleNamespace(post=lambda _, cast_to, body: sent.update(body))  # noqa: ARG005
+    lines = [line for line in python(case, to).splitlines() if not line.startswith(("from", "client"))]
+    exec("\n".join(lines), {"client": client})
+    assert sent == case.body
+
+
+def test_what_every_request_of_the_run_had_is_in_each_command():
+    to = replace(
+        TO,
+        headers=(("x-route", "it's"), ("X-Api-Key", None)),
+        query=(("api-version", "2024 $x"), ("sig", None)),
+        key_variable="MY_KEY",
+    )
+    words, _ = handed_over(curl(ex.case(), to))
+    assert "x-route: it's" in words
+    assert "X-Api-Key: hush" in words
+    assert f"{URL}?api-version=2024%20%24x&sig=a" in words
+    assert "Authorization: Bearer other" in words
+    snippet = python(ex.case(), to)
+    assert 'default_headers={"x-route": "it\'s", "X-Api-Key": os.environ["X_API_KEY"]}' in snippet
+    assert 'default_query={"api-version": "2024 $x", "sig": os.environ["SIG"]}' in snippet
+    assert 'os.environ.get("MY_KEY", "none")' in snippet
+
+
+def test_secret_header_fields_follow_the_credential_of_the_case():
+    to = replace(TO, headers=(("X-Api-Key", None),))
+    without, _ = handed_over(curl(ex.case(credential=Credential.NONE), to))
+    wrong, _ = handed_over(curl(ex.case(credential=Credential.WRONG), to))
+    assert not any("X-Api-Key" in word for word in without)
+    assert "X-Api-Key: wrong-key" in wrong
+
+
+def test_a_run_without_a_key_has_none_in_its_commands():
+    to = replace(TO, key_variable="")
+    assert "uthorization" not in curl(ex.case(), to)
+    assert 'api_key="none"' in python(ex.case(), to)
+    assert "Bearer wrong-key" in curl(ex.case(credential=Credential.WRONG), to)
+
+
+def test_conformance_send_is_given_all_that_it_needs():
+    target = {
+        "name": "gateway", "base_url": "http://h/v1", "model": "m", "path": "/completions", "key_variable": "MY_KEY",
+        "headers": [["x-route", "a b"], ["X-Api-Key", None], ["x-pass", None]], "query": [["v", "1"]],
+    }  # fmt: skip
+    found = {
+        "provider": "mine",
+        "target": target,
+        "profile": "gate",
+        "send": {"out": "elsewhere", "specs": ["my specs"]},
+    }
+    assert shlex.split(again(found, "row/1")) == [
+        "conformance", "send", "mine", "row/1", "--base-url", "http://h/v1", "--model", "m", "--name", "gateway",
+        "--api-key-env", "MY_KEY", "--specs", "my specs", "--out", "elsewhere", "--header", "x-route: a b",
+        "--header", "X-Api-Key: ${X_API_KEY}", "--header", "x-pass: ${X_PASS}", "--credential", "x-pass",
+        "--query", "v=1",
+    ]  # fmt: skip
+    embedded = {**found, "target": {**target, "kind": "embedded reference", "headers": [], "query": []}}
+    assert "--base-url" not in again(embedded, "row/1")
+    assert again({**found, "profile": "recorded"}, "har/1") == ""
 
 
 def test_the_python_snippet_calls_the_client_with_the_same_body():
@@ -96,7 +162,7 @@ def test_the_python_snippet_calls_the_client_with_the_same_body():
             assert given["api_key"] == "k"
             self.completions = Completions()
 
-    snippet = python(case, "http://127.0.0.1:9/v1")
+    snippet = python(case, TO)
     assert snippet.isascii()
     lines = [line for line in snippet.splitlines() if not line.startswith(("import", "from"))]
     environment = type("os", (), {"environ": {"CONFORMANCE_API_KEY": "k"}})
@@ -107,14 +173,14 @@ def test_the_python_snippet_calls_the_client_with_the_same_body():
 def test_the_python_snippet_works_where_no_key_is_set():
     given = {}
     environment = type("os", (), {"environ": {}})
-    snippet = python(ex.case(b'{"model":"m"}'), "http://127.0.0.1:9/v1")
+    snippet = python(ex.case(b'{"model":"m"}'), TO)
     client = next(line for line in snippet.splitlines() if line.startswith("client = "))
     exec(client, {"OpenAI": lambda **more: given.update(more), "os": environment})
     assert given["api_key"] == "none"
 
 
 def test_the_python_snippet_goes_below_the_typed_method_where_that_demands_more():
-    snippet = python(ex.case(b'{"model":"m"}'), "http://127.0.0.1:9/v1")
+    snippet = python(ex.case(b'{"model":"m"}'), TO)
     assert 'client.post("/completions", cast_to=object, body={"model": "m"})' in snippet
     compile(snippet, "snippet", "exec")
 
@@ -123,14 +189,14 @@ def test_the_python_snippet_goes_below_the_typed_method_where_that_demands_more(
     "case", [ex.case(b"[1]"), ex.case(b"{"), ex.case(method="GET"), ex.case(credential=Credential.NONE)]
 )
 def test_there_is_no_snippet_for_what_the_client_cannot_send(case):
-    assert python(case, URL) == ""
+    assert python(case, TO) == ""
 
 
 @pytest.mark.parametrize(
     "body", [{"n": 2}, {"stream": True, "stop": ["(\n    ", ",\n)", "for chunk in "]}, {"ignore_eos": True}]
 )
 def test_both_fit_on_one_line_for_a_terminal(body):
-    command, snippet = curl(ex.case(body), URL), python(ex.case(body), "http://127.0.0.1:9/v1")
+    command, snippet = curl(ex.case(body), TO), python(ex.case(body), TO)
     assert handed_over(one_line(command)) == handed_over(command)
     line = one_line(snippet)
     assert "\n" not in line
@@ -145,4 +211,4 @@ def calls(source):
 
 def test_what_is_nested_too_deep_for_source_has_no_snippet():
     deep = b'{"model":"m","prompt":' + b"[" * 900 + b"]" * 900 + b"}"
-    assert python(ex.case(deep), URL) == ""
+    assert python(ex.case(deep), TO) == ""

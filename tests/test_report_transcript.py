@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from conformance.judge import fixtures as ex
 from conformance.report import timeline
+from conformance.report.replay_commands import Destination
 from conformance.report.source_map import event_of, pointer_of, span
 from conformance.report.text import decoded, visible
 from conformance.report.transcript import excerpt, transcript
 
-URL = "http://127.0.0.1:9/v1/completions"
+TO = Destination("http://127.0.0.1:9/v1", "/completions")
 
 
 def shown(x, *places, most=6_000):
-    return transcript(x, URL, places, "x0", most)
+    return transcript(x, TO, places, "x0", most)
 
 
 def text_of(transcript):

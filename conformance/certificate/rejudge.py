@@ -13,7 +13,7 @@ from conformance.judge import judge_all
 from conformance.model import Contract
 from conformance.recording import Recording
 from conformance.report import results
-from conformance.run import EMBEDDED, Endpoint, Run, totals
+from conformance.run import Endpoint, Run, totals
 from conformance.run.reproducer import traffic
 
 HEAD: Final = (
@@ -34,7 +34,7 @@ def derived(recording: Recording, contract: Contract) -> dict[str, Any]:
     judged = traffic(exchanges, recording.planned)
     run = Run(
         contract=contract,
-        target=Endpoint(target["name"], target["base_url"], target["model"], target.get("kind") == EMBEDDED),
+        target=Endpoint.of(target),
         profile=header["profile"],
         seed=header["seed"],
         plan_sha256=str(footer.get("plan_sha256", "")),

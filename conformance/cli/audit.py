@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from conformance.cli.options import options
 from conformance.config.settings import Settings, SettingsError
+
+RECORDED: Final = "recorded"
+"""The profile, and the base URL if it is not known, of traffic that this suite did not send."""
 
 if TYPE_CHECKING:
     from conformance.model import Contract
@@ -40,7 +43,9 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     except RecordingError as error:
         raise SettingsError(str(error)) from None
     run = judged(contract, gathered, chosen)
-    document = results.document(run, strict=chosen.strict, waivers=waivers_from_settings(chosen))
+    document = results.document(
+        run, strict=chosen.strict, waivers=waivers_from_settings(chosen), folder=str(chosen.folder)
+    )
     if not quiet:
         for block in terminal.blocks(document):
             click.echo(block + "\n")
@@ -51,7 +56,7 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
         click.echo(f"left out: {len(gathered.left_out) - 20} more", err=True)
     click.echo(terminal.summary(document))
     if given.get("out"):
-        outputs.write(chosen.folder, document, None)
+        outputs.write(chosen.folder, document, run.exchanges, page=False)
         write_report_page(chosen.folder / index.REPORT, document, run.exchanges)
         click.echo(f"  report: {chosen.folder / 'report.html'}")
     return int(document["exit_code"])
@@ -72,13 +77,12 @@ def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
     times = [attempt.started_at for x in exchanges for attempt in x.attempts]
     ends = [x.last.started_at + x.last.elapsed for x in exchanges]
     body = exchanges[0].case.body if exchanges else None
+    name = chosen.name or where.get("name") or contract.provider
     model = where.get("model") or (body.get("model", "") if isinstance(body, dict) else "")
     return Run(
         contract=contract,
-        target=Endpoint(
-            chosen.name or where.get("name") or contract.provider, where.get("base_url", "recorded"), str(model)
-        ),
-        profile=header.get("profile", "recorded"),
+        target=Endpoint.of({"base_url": RECORDED, **where, "name": name, "model": str(model)}),
+        profile=header.get("profile", RECORDED),
         seed=header.get("seed", 0),
         plan_sha256=gathered.plan_sha256,
         planned=gathered.planned,

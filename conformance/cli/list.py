@@ -11,7 +11,8 @@ import click
 from conformance.cli.options import options
 from conformance.cli.selected_targets import contract_of
 from conformance.config.settings import SettingsError
-from conformance.model import Requirement
+from conformance.contract.derived_rows import fields
+from conformance.model import Contract, Requirement
 
 LEVELS: Final = ("MUST", "SHOULD", "MAY")
 LAYERS: Final = ("contract", "standard", "ecosystem")
@@ -54,9 +55,22 @@ def list_command(
         click.echo(f"{row.id:<{width}}  {row.level:<6}  {row.layer:<9}  {row.promise}")
     for line in _table(rows):
         click.echo(line, err=not counts)
+    click.echo(_members(contract), err=not counts)
     omitted = f"{len(contract.exclusions)} promises excluded, {len(contract.ambiguities)} ambiguities observed"
     count = f"{len(rows)} requirements of {contract.title} ({contract.revision})"
     click.echo(f"{count}; {omitted}; from {contract.document}", err=not counts)
+
+
+def _members(contract: Contract) -> str:
+    """How many members each schema gave: a schema that gave none is read wrongly, or written in a form unknown here."""
+    schemas = {
+        "request": contract.request,
+        "response": contract.response,
+        "chunk": contract.chunk,
+        **{f"error {status}": schema for status, schema in contract.errors.items()},
+    }
+    counts = (f"{name} {len(list(fields(schema)))}" for name, schema in schemas.items())
+    return f"members in the schemas: {', '.join(counts)}"
 
 
 def _table(rows: Sequence[Requirement]) -> Iterator[str]:

@@ -84,7 +84,7 @@ def write_report_page(path: Path, results: Mapping[str, Any], exchanges: Iterabl
     words = [*arguments(results["provider"], {}), f"--html={path}", "--self-contained-html"]
     pytest_session(words, _EarlierRun(results, exchanges))
     if not path.exists():
-        path.write_text(page.render(results, exchanges), "utf-8")
+        path.write_text(page.render(results, exchanges, str(path.parent)), "utf-8")
 
 
 __all__ = ["pytest_session", "write_report_page"]

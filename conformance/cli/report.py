@@ -57,6 +57,7 @@ def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
     from conformance.recording import RecordingError
     from conformance.recording import har as har_file
     from conformance.report import index, outputs, results
+    from conformance.report.replay_commands import Destination
     from conformance.run.launch import RECORDING
 
     try:
@@ -70,11 +71,11 @@ def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
             exchanges = recorded(folder / RECORDING, document)
         except RecordingError as error:
             yield f"{error}: the report shows evidence without bytes"
-    outputs.derive(folder, document, None)
+    outputs.derive(folder, document, exchanges, page=False)
     write_report_page(folder / index.REPORT, document, exchanges)
     click.echo(folder / index.REPORT)
     if har and exchanges:
-        har_file.write(folder / TRAFFIC, results.address(document["target"], exchanges[0].case), exchanges)
+        har_file.write(folder / TRAFFIC, Destination.of(document["target"]).url(exchanges[0].case), exchanges)
         click.echo(folder / TRAFFIC)
 
 

@@ -84,6 +84,11 @@ def response_rows(
     prefix = f"error.{status}" if status else channel
     whole = {"plain": "the body", "chunk": "each chunk", "error": _refusal(status)}[channel]
     base = {"channel": channel, **({"status": status} if status else {})}
+    if "anyOf" in schema:
+        params = {**base, "path": "", "keyword": "schema", "expected": dict(schema), "due": not status}
+        promise = f"{whole[:1].upper()}{whole[1:]} {_says('schema', schema)}."
+        name = prefix.replace("plain", "response", 1)
+        yield Requirement(f"{name}.schema", check, level, layer, promise, source, params=params)
     for field in fields(schema):
         due = field.sure and not status  # a client cannot choose the status of a refusal
         name = f"{prefix}.{field.path}".replace("plain.", "response.", 1)

@@ -15,8 +15,9 @@ import jsonschema
 
 from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
+from conformance.contract.composition import needs_a_branch
 from conformance.contract.lint import mistakes
-from conformance.contract.openapi import SchemaError, follow, json_schema, locate, merge, sound
+from conformance.contract.openapi import SchemaError, follow, locate, merge, object_schema, sound
 from conformance.contract.parameters import described
 from conformance.contract.quotes import WrittenDocument
 from conformance.contract.semantics import semantics
@@ -195,16 +196,16 @@ def _assemble(
     method, path, operation = _operation(openapi, data, at)
     root = _pointer("paths", path, method)
     printed_request, request_at = _media(openapi, operation["requestBody"], at, f"{root}/requestBody")
-    request = _overlaid(json_schema(openapi, printed_request, request_at), data, "request")
+    request = _overlaid(object_schema(openapi, printed_request, request_at), data, "request")
     documented = operation.get("responses")
     listed = documented.items() if isinstance(documented, Mapping) else ()
     responses = {str(status).replace("x", "X"): value for status, value in listed}
     if "200" not in responses:
         raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
     printed_response, response_at = _media(openapi, responses["200"], at, f"{root}/responses/200")
-    response = _overlaid(json_schema(openapi, printed_response, response_at), data, "response")
+    response = _overlaid(object_schema(openapi, printed_response, response_at), data, "response")
     errors = {
-        status: (json_schema(openapi, schema, where), where)
+        status: (object_schema(openapi, schema, where), where)
         for status, value in responses.items()
         if (status[:1] in "45" or status == "default") and _referred(openapi, value).get("content")
         for schema, where in [_media(openapi, value, at, f"{root}/responses/{status}")]
@@ -212,6 +213,12 @@ def _assemble(
     for schema, where in ((request, request_at), (response, response_at), *errors.values()):
         sound(schema, where)
     parameters = _parameters(request, request_at)
+    if not parameters:
+        raise ContractError(at, request_at, "gives no member of a request; expected an object with properties")
+    if needs_a_branch(request):
+        raise ContractError(
+            at, request_at, "has branches that each require other members; write the one that this operation takes"
+        )
     for where, message in mistakes(data, common, openapi, parameters, checks):
         raise ContractError(file, where, message)
     chunk = data.get("chunk") or {"level": "SHOULD", "layer": "ecosystem"}

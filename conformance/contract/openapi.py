@@ -13,12 +13,15 @@ from typing import Any, Final
 
 import jsonschema
 
+from conformance.contract.composition import NotMergeableError, merged, with_all_members
 from conformance.model import Contract
 
 ANNOTATIONS: Final = frozenset(
     {"description", "title", "example", "examples", "externalDocs", "xml", "deprecated", "discriminator", "summary"}
 )
 BOUNDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+RULES: Final = BOUNDS | {"minItems", "maxItems", "items", "enum", "pattern", "format"}
+"""Keywords that may stand beside a union."""
 COUNTS: Final = frozenset({"minItems", "maxItems"})
 
 _META: Final = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
@@ -50,29 +53,29 @@ def locate(document: Mapping[str, Any], pointer: str) -> str:
 
     What an overlay adds is not written anywhere: the pointer leads to the deepest place that is.
     """
-    value, at = document, "#"
+    places: list[tuple[Any, str]] = [(document, "#")]  # several parts of an `allOf` may have `properties`
     for token in pointer.removeprefix("#").split("/")[1:]:
-        found = _within(document, value, at, token)
-        if found is None:
-            return at
-        value, at = found
-    return at
+        found = [inner for value, at in places for inner in _within(document, value, at, token)]
+        if not found:
+            break
+        places = found
+    return places[0][1]
 
 
-def _within(document: Mapping[str, Any], value: Any, at: str, token: str) -> tuple[Any, str] | None:
+def _within(document: Mapping[str, Any], value: Any, at: str, token: str) -> list[tuple[Any, str]]:
+    """What a token leads to, in each part or branch that has it."""
     if isinstance(value, Mapping) and "$ref" in value:
         at = str(value["$ref"])
         value = follow(document, at)
     key = token.replace("~1", "/").replace("~0", "~")
     if isinstance(value, list):
-        return (value[int(key)], f"{at}/{token}") if key.isdigit() and int(key) < len(value) else None
+        return [(value[int(key)], f"{at}/{token}")] if key.isdigit() and int(key) < len(value) else []
     if not isinstance(value, Mapping):
-        return None
-    if key in value:
-        return value[key], f"{at}/{token}"
+        return []
+    here = [(value[key], f"{at}/{token}")] if key in value else []
     branches = ((word, place) for word in ("anyOf", "oneOf", "allOf") for place in range(len(value.get(word, ()))))
     tried = (_within(document, value[word][place], f"{at}/{word}/{place}", token) for word, place in branches)
-    return next((found for found in tried if found is not None), None)
+    return [*here, *(inner for found in tried for inner in found)]
 
 
 def json_schema(
@@ -82,12 +85,7 @@ def json_schema(
     if not isinstance(schema, Mapping):
         raise SchemaError(at, f"a schema is an object, not {type(schema).__name__}")
     if "$ref" in schema:
-        ref = str(schema["$ref"])
-        if ref in _above:
-            raise SchemaError(ref, "a schema that contains itself is not supported")
-        beside = {key: value for key, value in schema.items() if key != "$ref"}
-        found = json_schema(document, follow(document, ref), ref, (*_above, ref))
-        return {**found, **json_schema(document, beside, at, _above)} if beside else found
+        return _referred(document, schema, at, _above)
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ANNOTATIONS or key.startswith("x-") or key == "nullable":
@@ -100,8 +98,37 @@ def json_schema(
             del out[strict]
     if len(out.get("allOf", ())) == 1:
         (only,) = out.pop("allOf")
-        out = {**only, **out}
+        out = _all_of([only, out], at) if "properties" in only and "properties" in out else {**only, **out}
+    elif "allOf" in out:
+        parts = out.pop("allOf")
+        out = _all_of([*parts, out], f"{at}/allOf")
     return _nullable(out) if schema.get("nullable") is True else out
+
+
+def _referred(
+    document: Mapping[str, Any], schema: Mapping[str, Any], at: str, above: tuple[str, ...]
+) -> dict[str, Any]:
+    """The schema that a reference leads to, with the keywords beside the reference."""
+    ref = str(schema["$ref"])
+    if ref in above:
+        raise SchemaError(ref, "a schema that contains itself is not supported; end it at a depth that is meant")
+    beside = {key: value for key, value in schema.items() if key != "$ref"}
+    found = json_schema(document, follow(document, ref), ref, (*above, ref))
+    added = json_schema(document, beside, at, above) if beside else {}
+    return _all_of([found, added], at) if "properties" in added else {**found, **added}
+
+
+def _all_of(parts: list[dict[str, Any]], at: str) -> dict[str, Any]:
+    """The parts of an `allOf` as one schema; side by side where that cannot be and no members would be lost."""
+    try:
+        return merged(parts)
+    except NotMergeableError as error:
+        if any("properties" in part for part in parts):
+            raise SchemaError(
+                at, f"cannot be merged into one object: {error}; write the object that is meant"
+            ) from None
+        *others, beside = parts
+        return {**beside, "allOf": others}
 
 
 def _keyword(document: Mapping[str, Any], key: str, value: Any, at: str, above: tuple[str, ...]) -> Any:
@@ -129,6 +156,14 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **kept}
 
 
+def object_schema(document: Mapping[str, Any], schema: Any, at: str) -> dict[str, Any]:
+    """The schema of a whole body, with the members of all branches where it is a choice between objects."""
+    try:
+        return with_all_members(json_schema(document, schema, at))
+    except NotMergeableError as error:
+        raise SchemaError(at, f"is a choice that has no common form: {error}; write the object that is meant") from None
+
+
 def sound(schema: Mapping[str, Any], at: str) -> None:
     """A SchemaError where a keyword has a value that it cannot have, such as a type that there is not."""
     error = jsonschema.exceptions.best_match(_META.iter_errors(schema))
@@ -144,10 +179,15 @@ def error_entry(contract: Contract, status: int) -> str:
 
 
 def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """The alternatives of a union, nested ones too, null left out; the schema itself where it is no union."""
+    """The alternatives of a union, nested ones too, null left out; the schema itself where it is no union.
+
+    Bounds and other rules that stand beside the union hold for each alternative.
+    """
     for word in ("anyOf", "oneOf"):
         if word in schema:
-            return tuple(found for one in schema[word] for found in branches(one) if found.get("type") != "null")
+            beside = {key: value for key, value in schema.items() if key in RULES}
+            found = (branch for one in schema[word] for branch in branches(one) if branch.get("type") != "null")
+            return tuple({**beside, **branch} if beside else branch for branch in found)
     return (schema,)
 
 

@@ -115,9 +115,10 @@ def _schemas(request: str, limited: tuple[str, ...]) -> tuple[str, str]:
     schema = json.loads(request)
     for parameter in limited:
         name = top(parameter)
-        if name in schema.get("properties", {}):
-            drop = COUNTS if parameter.endswith("[]") else BOUNDS
-            schema["properties"][name] = without(schema["properties"][name], drop)
+        drop = COUNTS if parameter.endswith("[]") else BOUNDS
+        for part in (schema, *schema.get("anyOf", ())):
+            if name in part.get("properties", {}):
+                part["properties"][name] = without(part["properties"][name], drop)
     return dumps(schema), dumps(any_of(schema))
 
 

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
@@ -185,8 +186,14 @@ def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract
     try:
         run = launch.launch(settings, watcher)
         run = replace(run, verdicts=tuple(verdict for verdict in run.verdicts if verdict.requirement.id in ids))
-        document = results.document(run, strict=settings.strict, waivers=launch.waivers_from_settings(settings))
-        outputs.write(settings.folder, document, None if _pages(config) else run.exchanges)
+        document = results.document(
+            run,
+            strict=settings.strict,
+            waivers=launch.waivers_from_settings(settings),
+            folder=str(settings.folder),
+            send={"out": str(settings.out), "specs": [str(folder) for folder in settings.specs]},
+        )
+        outputs.write(settings.folder, document, run.exchanges, page=not _pages(config))
         outputs.write_index(settings.out)
         outputs.publish(document)
         ours.run, ours.results, ours.exchanges = run, document, run.exchanges
@@ -304,7 +311,8 @@ def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> N
     """Put our whole report on the page; its script folds the table of pytest-html below."""
     ours = session.config.stash.get(SESSION, None)
     if ours is not None and ours.results:
-        prefix.append(table.front(ours.results, ours.exchanges))
+        folder = str(Path(session.config.option.htmlpath).parent)
+        prefix.append(table.front(ours.results, ours.exchanges, folder))
 
 
 def pytest_html_results_table_header(cells: list[str]) -> None:

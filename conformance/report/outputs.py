@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from conformance.model.exchange import Exchange
-from conformance.report import badge, ctrf, index, junit, markdown, page
+from conformance.report import badge, ctrf, index, junit, markdown
+from conformance.report import page as report_page
+from conformance.report.evidence import CitedTraffic, citations, with_counterparts
+from conformance.report.replay_commands import BODIES, body_file, is_long
 from conformance.report.results import dumps
 
 MADE: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -23,19 +27,34 @@ MADE: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
 
-def write(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange] | None = ()) -> None:
-    """Write results.json and everything made from it into a target's folder; no report.html if `exchanges` is None."""
+def write(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange], *, page: bool = True) -> None:
+    """Write results.json and everything made from it and the recording into a target's folder.
+
+    Without `page`, report.html is left out.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / index.RESULTS).write_text(dumps(results), "utf-8")
-    derive(folder, results, exchanges)
+    derive(folder, results, exchanges, page=page)
 
 
-def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange] | None = ()) -> None:
+def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange], *, page: bool = True) -> None:
     """Write everything that is made from results.json, without changing results.json."""
+    recorded = tuple(exchanges)
     for name, render in MADE.items():
         (folder / name).write_text(render(results), "utf-8")
-    if exchanges is not None:
-        (folder / index.REPORT).write_text(page.render(results, exchanges), "utf-8")
+    _write_bodies(folder, results, recorded)
+    if page:
+        (folder / index.REPORT).write_text(report_page.render(results, recorded, str(folder)), "utf-8")
+
+
+def _write_bodies(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> None:
+    """Write the request bodies that commands of the report read from files, and remove those of an earlier run."""
+    shutil.rmtree(folder / BODIES, ignore_errors=True)
+    traffic = CitedTraffic({exchange.case.id: exchange for exchange in exchanges})
+    cited = citations(with_counterparts(results["requirements"], traffic))
+    for case in (x.case for x in traffic.exchanges.values() if x.case.id in cited and is_long(x.case)):
+        (folder / BODIES).mkdir(exist_ok=True)
+        (folder / body_file(case)).write_bytes(case.content)
 
 
 def write_index(out: Path) -> Path:

@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
 from conformance.report.evidence import CitedTraffic, citations, with_counterparts
-from conformance.report.replay_commands import again
-from conformance.report.results import address
+from conformance.report.replay_commands import Destination, again
 from conformance.report.source_map import event_of
 from conformance.report.tally import (
     Row,
@@ -79,10 +78,10 @@ def _finalize(value: Any) -> Any:
     return text if text.isprintable() else visible(text)
 
 
-def render(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> str:
-    """The report as a standalone page."""
+def render(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), folder: str = "") -> str:
+    """The report as a standalone page; `folder` is where it is written."""
     title = f"{results['target']['name']}: {headline(results)[0].lower()}"
-    return shell(title, fragment(results, exchanges))
+    return shell(title, fragment(results, exchanges, folder))
 
 
 def shell(title: str, body: Markup) -> str:
@@ -97,12 +96,12 @@ def asset(name: str) -> Markup:
     return Markup(files(__package__).joinpath("templates", name).read_text("utf-8"))  # noqa: S704 - our own file
 
 
-def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> Markup:
+def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), folder: str = "") -> Markup:
     """The report as one element, for a standalone page or for pytest-html's."""
     traffic = CitedTraffic({exchange.case.id: exchange for exchange in exchanges})
     rows = with_counterparts(sorted(results["requirements"], key=urgency), traffic)
     cited = citations(rows)
-    transcripts = _transcripts(cited, traffic.exchanges, results)
+    transcripts = _transcripts(cited, traffic.exchanges, Destination.of(results["target"], folder))
     template = environment().get_template("report.jinja2")
     html = template.render(
         results=results,
@@ -124,19 +123,13 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = ()) -> 
     return Markup(html)  # noqa: S704 - rendered with escaping on
 
 
-def _transcripts(
-    cited: dict[str, list[str]], exchanges: Mapping[str, Exchange], results: Mapping[str, Any]
-) -> list[Transcript]:
+def _transcripts(cited: dict[str, list[str]], exchanges: Mapping[str, Exchange], to: Destination) -> list[Transcript]:
     """The cited exchanges that were recorded, each once; cases without an exchange are removed from `cited`."""
     for case in [case for case in cited if case not in exchanges]:
         del cited[case]
     shown = list(cited.items())[:MOST_EXCHANGES]
     most = min(max(MOST_CHARACTERS // max(len(shown), 1), 600), 6_000)
-    target = results["target"]
-    return [
-        transcript(exchanges[case], address(target, exchanges[case].case), places, f"x{number}", most)
-        for number, (case, places) in enumerate(shown)
-    ]
+    return [transcript(exchanges[case], to, places, f"x{number}", most) for number, (case, places) in enumerate(shown)]
 
 
 def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -15,9 +15,9 @@ COLUMNS: Final = ("area", "id", "level", "layer", "outcome", "promise", "examine
 _SORTABLE: Final = dict.fromkeys(COLUMNS[:5], ' class="sortable"')
 
 
-def front(results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> str:
+def front(results: Mapping[str, Any], exchanges: Iterable[Exchange], folder: str = "") -> str:
     """The whole report; its script folds pytest-html's own table below it."""
-    report = fragment(results, exchanges)
+    report = fragment(results, exchanges, folder)
     return f"<style>{asset('style.css')}</style>{report}<script>{asset('report.js')}</script>"
 
 

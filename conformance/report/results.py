@@ -17,14 +17,14 @@ from conformance import __version__
 from conformance.config.waivers import Waiver
 from conformance.judge.catalogue import load
 from conformance.model.clock import today
-from conformance.report.replay_commands import curl, python
+from conformance.report.replay_commands import Destination, curl, python
 from conformance.report.tally import VERDICTS, exit_code, index, score
 from conformance.report.waivers import apply
-from conformance.run.reproducer import readable_first, seen
+from conformance.run.reproducer import not_alone, readable_first, seen
 from conformance.selftest.mutation_score import mutation_score
 
 if TYPE_CHECKING:
-    from conformance.model import Evidence, RequestCase, Source, Verdict
+    from conformance.model import Contract, Evidence, RequestCase, Source, Verdict
     from conformance.model.exchange import Exchange
     from conformance.run import Run
 
@@ -41,16 +41,24 @@ def schema() -> dict[str, Any]:
 
 
 def document(
-    run: Run, *, strict: bool = False, waivers: Sequence[Waiver] = (), day: date | None = None
+    run: Run,
+    *,
+    strict: bool = False,
+    waivers: Sequence[Waiver] = (),
+    day: date | None = None,
+    folder: str = "",
+    send: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of results.json: everything about a run except the bytes, which are in the recording.
 
-    Waivers are valid or expired as of `day`; None is today.
+    Waivers are valid or expired as of `day`; None is today. `folder` is where the report is written, `send` has the
+    options by which `conformance send` finds the recording and the contract.
     """
     exchanges = {exchange.case.id: exchange for exchange in run.exchanges}
     contract = run.contract
     target = {**run.target.described(), "path": contract.path}
-    judged = [_row(verdict, target, exchanges, run) for verdict in run.verdicts]
+    to = Destination.of(target, folder)
+    judged = [_row(verdict, to, exchanges, run) for verdict in run.verdicts]
     rows, faults = apply(judged, waivers, run.target.name, day or today())
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
     return {
@@ -66,6 +74,7 @@ def document(
         "seed": run.seed,
         "profile": run.profile,
         "target": target,
+        **({"send": dict(send)} if send else {}),
         "claims": list(run.claims),
         "started_at": datetime.fromtimestamp(run.started_at, UTC).isoformat(timespec="seconds"),
         "duration_s": round(run.duration_s, 3),
@@ -87,7 +96,7 @@ def _source(source: Source) -> dict[str, str]:
     return {"at": source.at, "page": source.page, **quote}
 
 
-def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Exchange], run: Run) -> dict[str, Any]:
+def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], run: Run) -> dict[str, Any]:
     requirement = verdict.requirement
     cases = {one.case: exchanges[one.case].case for one in verdict.evidence if one.case in exchanges}
     least = run.smallest.get(requirement.id, "")
@@ -115,7 +124,8 @@ def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Ex
                 "case": one.case,
                 "at": one.at,
                 "message": one.message,
-                "curl": curl(cases[one.case], address(target, cases[one.case])) if one.case in cases else "",
+                "curl": curl(cases[one.case], to) if one.case in cases else "",
+                **_repeats(verdict, one.case, exchanges, run.contract),
             }
             for one in sorted(
                 verdict.evidence, key=lambda one: readable_first(cases[one.case]) if one.case in cases else LAST
@@ -123,22 +133,24 @@ def _row(verdict: Verdict, target: Mapping[str, Any], exchanges: Mapping[str, Ex
         ],
         "smallest": None
         if least not in exchanges
-        else _smallest(exchanges[least].case, target, seen(run.contract, verdict, least, exchanges)),
+        else {
+            **_smallest(exchanges[least].case, to, seen(run.contract, verdict, least, exchanges)),
+            **_repeats(verdict, least, exchanges, run.contract),
+        },
         "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
     }
 
 
-def _smallest(case: RequestCase, target: Mapping[str, Any], evidence: Evidence | None) -> dict[str, str]:
+def _repeats(verdict: Verdict, case: str, exchanges: Mapping[str, Exchange], contract: Contract) -> dict[str, str]:
+    """Why sending a request once need not show the failure again; nothing where it does."""
+    reason = not_alone(contract, verdict, exchanges[case], exchanges) if case in exchanges else ""
+    return {"repeats": reason} if reason else {}
+
+
+def _smallest(case: RequestCase, to: Destination, evidence: Evidence | None) -> dict[str, str]:
     """The smallest request, as commands to copy, and what it showed."""
-    url = address(target, case)
-    pasted = {"curl": curl(case, url), "python": python(case, url.removesuffix("/completions"))}
+    pasted = {"curl": curl(case, to), "python": python(case, to)}
     return {"case": case.id, **pasted, **({"at": evidence.at, "message": evidence.message} if evidence else {})}
-
-
-def address(target: Mapping[str, Any], case: RequestCase) -> str:
-    """The URL of a request: the base URL with the path of the operation, or of the case, appended."""
-    url: str = target["base_url"].rstrip("/") + (case.path or target["path"])
-    return url
 
 
 def dumps(results: Mapping[str, Any]) -> str:

@@ -36,8 +36,9 @@ def block(row: Row, results: Mapping[str, Any]) -> str:
         lines += _field("observed", visible(where + first["message"]))
         examined = f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}"
         lines += _field("examined", f"{examined}, {row['violations']:,} broke the promise")
-        smallest = row.get("smallest") or {"case": first["case"], "curl": "", "python": ""}
+        smallest = row.get("smallest") or {"python": "", **first}
         lines += _command("repeat", again(results, smallest["case"]))
+        lines += _field("note", smallest["repeats"]) if smallest.get("repeats") else []
         lines += _command("curl", smallest["curl"]) + _command("python", smallest["python"])
     elif row["reason"]:
         lines += _field("because", visible(row["reason"]))

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
 from conformance.report import timeline
-from conformance.report.replay_commands import LONGEST, curl, python
+from conformance.report.replay_commands import Destination, curl, is_long, python
 from conformance.report.source_map import event_of, pointer_of, span
 from conformance.report.text import decoded, visible
 
@@ -60,25 +60,24 @@ class Transcript:
     passages: tuple[Passage, ...]
 
 
-def transcript(x: Exchange, url: str, places: Collection[str], anchor: str, most: int) -> Transcript:
+def transcript(x: Exchange, to: Destination, places: Collection[str], anchor: str, most: int) -> Transcript:
     """The exchange with the evidence at `places` marked, in about `most` characters of response."""
     case, ticks = x.case, timeline.ticks(x)
     cited = {number for at in places if (number := event_of(at)) is not None}
     elapsed = x.last.elapsed
     times = {tick.number: f"{tick.at * 1000:.0f} ms" for tick in ticks}
-    long = len(case.content) > LONGEST
     return Transcript(
         case=case.id,
         anchor=anchor,
         origin=case.origin,
         note=case.note,
-        request=f"{case.method} {url}",
+        request=f"{case.method} {to.url(case)}",
         status=_status(x),
         attempts=tuple(_attempt(x)) if len(x.attempts) > 1 else (),
         headers=tuple((name, value) for name, value in x.headers),
-        curl=curl(case, url),
-        python=python(case, url.removesuffix("/completions")),
-        body=excerpt(decoded(case.content), (), 600) if long else (),
+        curl=curl(case, to),
+        python=python(case, to),
+        body=excerpt(decoded(case.content), (), 600) if is_long(case) else (),
         drawing=timeline.draw(ticks, elapsed, cited),
         caption=timeline.caption(ticks, elapsed),
         passages=tuple(_events(x, places, cited, times, most) if x.streamed else _body(x, places, most)),

@@ -15,7 +15,7 @@ from conformance.judge import Traffic, judge
 from conformance.judge.catalogue import Scope, load
 from conformance.judge.finding_cache import FindingCache
 from conformance.judge.verdicts import NEEDS_CONFIRMATION
-from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, RequestCase, Requirement, Verdict
+from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, Outcome, RequestCase, Requirement, Verdict
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING, dumps
@@ -150,6 +150,20 @@ def seen(contract: Contract, verdict: Verdict, case: str, exchanges: Mapping[str
     return Evidence(case, "", shown.reason.removeprefix(NEEDS_CONFIRMATION))  # the original request was confirmed
 
 
+def not_alone(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[str, Exchange]) -> str:
+    """Why sending this request once need not show the failure; empty where its reply shows it."""
+    requirement = verdict.requirement
+    if x.case.hang_up_after is not None:
+        return "not by this command: the request was one whose client closes the connection early"
+    if not shows(requirement, x, controls(x, requirement, exchanges.values()), contract):
+        return "not by this request alone: its reply is judged beside other replies"
+    if verdict.outcome is Outcome.FLAKY:
+        return f"not each time: {verdict.violations} of {verdict.examined} occurrences broke the promise"
+    if x.case.hostile or slow(x):
+        return "perhaps not at once: the reply depends on the load of the target"
+    return ""
+
+
 def _key(requirement: Requirement, kind: str, beside: Iterable[Exchange]) -> str:
     """The key of the group that the controls are members of: it says what the original request tries."""
     keys = (membership.key for x in beside for membership in x.case.groups if membership.kind == kind)
@@ -223,6 +237,6 @@ def _contains(case: RequestCase, members: Mapping[str, Any]) -> bool:
 
 
 __all__ = [
-    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "probed", "readable_first", "same_breach", "seen", "shows",
-    "shrinkable", "size", "slow", "smallest", "traffic",
+    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "not_alone", "probed", "readable_first", "same_breach", "seen",
+    "shows", "shrinkable", "size", "slow", "smallest", "traffic",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from conformance.model import Contract, RequestCase, Verdict
 from conformance.model.budget import Cost, reported
@@ -16,17 +16,47 @@ EMBEDDED: Final = "embedded reference"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What was judged, under the name that reports give it. `embedded`: the reference of the suite, not a target."""
+    """What was judged, under the name that reports give it. `embedded`: the reference of the suite, not a target.
+
+    `headers` and `query` are what every request had besides its case, with None for a secret value; `key_variable` is
+    the environment variable of the key: empty where no key was sent, None where that is not known.
+    """
 
     name: str
     base_url: str
     model: str
     embedded: bool = False
+    headers: tuple[tuple[str, str | None], ...] = ()
+    query: tuple[tuple[str, str | None], ...] = ()
+    key_variable: str | None = None
 
-    def described(self) -> dict[str, str]:
-        """The endpoint as recordings and results name it; only the embedded reference has a `kind`."""
-        kind = {"kind": EMBEDDED} if self.embedded else {}
-        return {"name": self.name, "base_url": self.base_url, "model": self.model, **kind}
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Endpoint:
+        """The endpoint that recordings or results describe."""
+        headers, query = (
+            tuple((name, value) for name, value in described.get(pairs, ())) for pairs in ("headers", "query")
+        )
+        return cls(
+            described["name"],
+            described["base_url"],
+            described["model"],
+            described.get("kind") == EMBEDDED,
+            headers,
+            query,
+            described.get("key_variable"),
+        )
+
+    def described(self) -> dict[str, Any]:
+        """The endpoint as recordings and results name it, without what does not apply."""
+        pairs = {"headers": [list(pair) for pair in self.headers], "query": [list(pair) for pair in self.query]}
+        return {
+            "name": self.name,
+            "base_url": self.base_url,
+            "model": self.model,
+            **({"kind": EMBEDDED} if self.embedded else {}),
+            **{name: value for name, value in pairs.items() if value},
+            **({"key_variable": self.key_variable} if self.key_variable is not None else {}),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from conformance.model import Contract, Ending, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
+from conformance.model.redaction import without_secrets
 from conformance.recording import Recorder, Recording, read
 from conformance.recording.json_forms import case_out
 from conformance.run.confirm import MOST_CASES, confirmation_phases, copy_of
@@ -89,7 +90,15 @@ def run(
     requirements whose verdicts are confirmed and whose failures are shrunk: all where it is None. `mark` identifies the
     plan lock in the header of the recording.
     """
-    endpoint = Endpoint(name or contract.provider, target.base_url, model, target.embedded)
+    endpoint = Endpoint(
+        name or contract.provider,
+        target.base_url,
+        model,
+        target.embedded,
+        without_secrets(target.headers, target.credentials),
+        without_secrets(target.query, target.credentials),
+        target.key_variable if target.key else "",
+    )
     header = {
         "suite_version": __version__,
         "contract": {"provider": contract.provider, "revision": contract.revision, "sha256": contract.sha256},
@@ -164,7 +173,9 @@ def _recorder(path: Path | None, previous: Recording | None, header: Mapping[str
     if previous is not None:
         for member in ("suite_version", "contract", "target", "profile", "seed", "claims", "plan"):
             then, now = previous.header.get(member), header.get(member)
-            if then != now and not (member == "target" and _differs_in_port_only(then, header["target"])):
+            if member == "target":
+                then, now = _identity(then), _identity(now)
+            if then != now and not (member == "target" and _differs_in_port_only(then, now)):
                 difference = f"{member} is {then!r} there and {now!r} now"
                 advice = "run with the same settings, or without --resume"
                 raise ResumeError(f"{path} cannot be resumed: {difference}; {advice}")
@@ -172,7 +183,13 @@ def _recorder(path: Path | None, previous: Recording | None, header: Mapping[str
         yield recorder
 
 
-def _differs_in_port_only(then: Any, now: Mapping[str, Any]) -> bool:
+def _identity(target: Any) -> Any:
+    """What makes a target another one; header fields and the key may change from run to run."""
+    names = ("name", "base_url", "model", "kind")
+    return {name: target.get(name) for name in names} if isinstance(target, Mapping) else target
+
+
+def _differs_in_port_only(then: Any, now: Any) -> bool:
     """Whether both are the same target on this machine: a local server has another port each time."""
     if not isinstance(then, Mapping) or {**then, "base_url": ""} != {**now, "base_url": ""}:
         return False
