@@ -71,6 +71,19 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
             yield CaseGroup("rows", Rank.OBSERVED if context.full else Rank.LAST_RESORT, (case,))
 
 
+def again(context: PlanContext, failed: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The bodies that failed before, up to half of what the profile sends at least."""
+    least = MINIMUM[context.profile]
+    left = {True: least.valid // 2, False: least.invalid // 2}
+    taken: list[Mapping[str, Any]] = []
+    for body in failed:
+        breaks = context.validity_of(body) is Validity.INVALID
+        if left[not breaks] > 0:
+            taken.append(body)
+            left[not breaks] -= 1
+    return tuple(taken)
+
+
 def _ranked(context: PlanContext, cases: tuple[RequestCase, ...], *, guaranteed: bool) -> CaseGroup:
     rank = Rank.NORMAL if context.full or guaranteed else Rank.EXTRA
     return CaseGroup("rows", rank, cases, guaranteed=guaranteed)
@@ -230,13 +243,22 @@ def is_unusual(value: Any) -> bool:
     return long or bool(SURROGATE.search(SURROGATE_PAIR.sub("", text))) or "\\u0000" in text
 
 
-def whole_bodies(drawn: Sequence[Mapping[str, Any]]) -> int:
-    """How many of these are bodies of their own, and no patches for rows."""
-    return sum("model" in body for body in drawn)
-
-
 __all__ = [
-    "ACCEPTS", "COERCION", "LONGEST", "MINIMUM", "ORIGIN", "REFUSES", "VOCABULARY", "Minimum", "breaks_one_rule",
-    "changes", "drawn_requests", "is_look_alike", "is_sure", "is_unusual", "refusing_row", "whole_bodies",
+    "ACCEPTS",
+    "COERCION",
+    "LONGEST",
+    "MINIMUM",
+    "ORIGIN",
+    "REFUSES",
+    "VOCABULARY",
+    "Minimum",
+    "again",
+    "breaks_one_rule",
+    "changes",
+    "drawn_requests",
+    "is_look_alike",
+    "is_sure",
+    "is_unusual",
+    "refusing_row",
     "with_member",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -126,6 +127,13 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
         missing = least.valid - sum(is_sure(context, body) for body in found.values())
         for body in _collect(_bodies(context, ()), missing * 2, context.seed + 100 * turn) if missing > 0 else ():
             _keep(context, found, body)
+    for library, gave in (("schemathesis enumerated no classes", enumerated), ("hypothesis drew no bodies", found)):
+        if not gave:
+            warnings.warn(
+                f"{library} of {context.contract.provider}: drawn requests are missing",
+                category=RuntimeWarning,
+                stacklevel=2,
+            )
     bodies = _enriched(context, list(found.values()), enumerated)
     if not context.full:
         bodies.sort(key=len, reverse=True)  # of the few that are sent, each is to show much

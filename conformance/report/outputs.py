@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from conformance.model.exchange import Exchange
-from conformance.report import badge, ctrf, index, junit, markdown, page
+from conformance.recording import drawn_failures
+from conformance.report import badge, ctrf, drawn, index, junit, markdown, page
 from conformance.report.results import dumps
 
 MADE: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
@@ -27,7 +28,14 @@ def write(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange
     """Write results.json and everything made from it into a target's folder; no report.html if `exchanges` is None."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / index.RESULTS).write_text(dumps(results), "utf-8")
+    _keep_failures(folder / drawn_failures.NAME, drawn.failures(results))
     derive(folder, results, exchanges)
+
+
+def _keep_failures(path: Path, failures: Sequence[drawn_failures.DrawnFailure]) -> None:
+    """Add the drawn bodies that failed to those of earlier runs; a file of another kind is left as it is."""
+    with suppress(ValueError):
+        drawn_failures.write(path, drawn_failures.merged(drawn_failures.read(path), failures))
 
 
 def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange] | None = ()) -> None:
