@@ -233,7 +233,13 @@ def _doubtful(body: Mapping[str, Any]) -> bool:
         (isinstance(one, int) and not 0 <= one < VOCABULARY) or (isinstance(one, str) and not 0 < len(one) <= LONGEST)
         for one in flat
     )
-    return odd or is_unusual(body)
+    return odd or is_unusual(body) or _holds_empty_text(body)
+
+
+def _holds_empty_text(value: Any) -> bool:
+    """Whether a text is empty somewhere, which is valid where the document is silent, and of no use to anybody."""
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return value == "" or any(map(_holds_empty_text, parts))
 
 
 def is_unusual(value: Any) -> bool:
