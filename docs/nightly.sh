@@ -23,6 +23,8 @@ for results in "$reports"/*/results.json; do
   fi
   mkdir -p "$history/$night/$target"
   cp "$results" "$history/$night/$target/results.json"
+  failures=$reports/$target/drawn-failures.json
+  if [ -e "$failures" ]; then mkdir -p "$history/failures/$target" && cp "$failures" "$history/failures/$target/"; fi
 done
 conformance history "$history" --out "$reports/history.html"
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$reports/changes.md" >> "$GITHUB_STEP_SUMMARY"; fi

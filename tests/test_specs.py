@@ -24,7 +24,7 @@ PROVIDERS = providers()
 LINES = re.compile(r"\d+(?:-\d+)?")
 PAGE = re.compile(rf"[^:\s]+\.txt:{LINES.pattern}(?:,{LINES.pattern})*")
 SEEDS = Path(os.environ.get("CONFORMANCE_SEEDS", "/nonexistent"))
-SECTION = re.compile(r"RFC \d+ §\d|WHATWG HTML, 9\.2")
+SECTION = re.compile(r"RFC \d+ §\d|OpenAPI 3\.1\.0 §\d|WHATWG HTML, 9\.2")
 CLIENTS = re.compile(r"clients: \w|clients behind|RFC \d+ §\d")
 COPIED = 9  # so many words in a row are no coincidence
 
@@ -98,7 +98,11 @@ def test_what_only_clients_expect_never_fails_a_target(provider):
     assert [row.id for row in rows if row.layer is Layer.ECOSYSTEM and row.level is Level.MUST] == []
 
 
-CITES = {Layer.CONTRACT: r"#/", Layer.STANDARD: r"(RFC \d+|WHATWG)", Layer.ECOSYSTEM: r"(clients|.*; clients)"}
+CITES = {
+    Layer.CONTRACT: r"#/",
+    Layer.STANDARD: r"(RFC \d+|OpenAPI 3|WHATWG)",
+    Layer.ECOSYSTEM: r"(clients|.*; clients)",
+}
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

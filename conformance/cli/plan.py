@@ -11,6 +11,7 @@ import click
 from conformance.cli.options import of_targets, options
 from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError, from_environment, present
+from conformance.model import Validity
 from conformance.model.budget import Cost, planned_as
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def forecast(chosen: Settings) -> Plan:
     """The plan of a run with these settings."""
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
-    from conformance.run.launch import REFERENCE_MODEL, checked_contract
+    from conformance.run.launch import REFERENCE_MODEL, checked_contract, failed_bodies
 
     contract = checked_contract(chosen, of_target=False)
     options = planning.PlanOptions(
@@ -123,6 +124,7 @@ def forecast(chosen: Settings) -> Plan:
         hostile=chosen.hostile,
         select=chosen.select,
         has_key=not chosen.base_url or bool(chosen.key),
+        failed=failed_bodies(chosen, chosen.model or REFERENCE_MODEL),
     )
     return planning.plan(contract, load_checks(), options)
 
@@ -147,9 +149,10 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     for strength, name in ((2, "pairs"), (3, "triples")):
         reach = dry_run.coverage(strength)
         yield f"{name} of values covered: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
-    if dry_run.drawn_cases:
-        parameter, count = min(dry_run.drawn_parameters.items(), key=lambda item: item[1])
-        yield f"drawn bodies: {len(dry_run.drawn_cases)}; each parameter at least {count} times ({parameter})"
+    parameter, count = min(dry_run.drawn_parameters.items(), key=lambda item: item[1])
+    drawn = [case for case in dry_run.drawn_cases if case.validity is not Validity.INVALID]
+    invalid = len(dry_run.drawn_cases) - len(drawn)
+    yield f"drawn bodies: {len(drawn)}, each parameter at least {count} times ({parameter}), and {invalid} invalid ones"
     worst = dry_run.worst
     yield f"at most {worst.prompt:,} prompt tokens (an estimate) and {worst.completion:,} completion tokens"
     if chosen.requests_per_minute:

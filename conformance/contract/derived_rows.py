@@ -139,28 +139,6 @@ def request_rows(parameters: Iterable[Parameter], limits: Iterable[Limit], at: s
         if limit.binding and owner in known:
             yield from _limit_rows(limit, known[owner].source)
             yield from _edge_rows(limit, known[owner].source)
-    yield from _drawn_rows(Source(at))
-
-
-def _drawn_rows(where: Source) -> Iterator[Requirement]:
-    """The rows on requests that are drawn at random from the document."""
-    for word, check, level, promise in (
-        (
-            "accepts",
-            "drawn_is_accepted",
-            Level.MUST,
-            "A request of any documented values is accepted and answered.",
-        ),
-        (
-            "refuses",
-            "drawn_is_refused",
-            Level.MUST,
-            "A request with a value that the document excludes is refused.",
-        ),
-        ("coercion", "drawn_is_refused", Level.SHOULD, "A request with a look-alike or null for a value is refused."),
-    ):
-        identity = f"request.drawn.{word}"
-        yield Requirement(identity, check, level, Layer.CONTRACT, promise, where)
 
 
 def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:

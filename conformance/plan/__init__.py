@@ -17,6 +17,7 @@ from conformance.model.budget import PROFILES, Budget
 from conformance.model.exchange import Exchange
 from conformance.plan.context import PlanContext
 from conformance.plan.covering_rows import Coverage
+from conformance.plan.drawn_requests import again
 from conformance.plan.dry_run import Plan, reached, simulate
 from conformance.plan.planner import LEFT_OUT, Drawn, Phases, Planner
 from conformance.plan.profiles import RESERVE
@@ -31,7 +32,8 @@ class PlanOptions:
 
     `budget` lowers the ceilings of the profile; what does not fit becomes the last phase, so that it counts as planned.
     `claims` are words such as "no echo". `select` are globs of requirement ids: only cases that show one of these are
-    planned. `has_key`: cases without a key and with a wrong key make sense. `drawn` are the bodies of a stored plan.
+    planned. `has_key`: cases without a key and with a wrong key make sense. `drawn` are the bodies of a stored plan,
+    `failed` those that failed in earlier runs: they come before what is drawn.
     """
 
     model: str
@@ -43,6 +45,7 @@ class PlanOptions:
     select: Collection[str] = ()
     has_key: bool = False
     drawn: Drawn | None = None
+    failed: Drawn = ()
 
 
 def phases(contract: Contract, checks: Checks, options: PlanOptions) -> Phases:
@@ -85,7 +88,7 @@ def plan_context(contract: Contract, checks: Checks, options: PlanOptions) -> Pl
 
 def _planner(contract: Contract, checks: Checks, options: PlanOptions) -> Planner:
     context = plan_context(contract, checks, options)
-    drawn = draw(context) if options.drawn is None else options.drawn
+    drawn = (*again(context, options.failed), *draw(context)) if options.drawn is None else options.drawn
     return Planner(context, drawn, options.budget, options.select)
 
 

@@ -71,6 +71,19 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
             yield CaseGroup("rows", Rank.OBSERVED if context.full else Rank.LAST_RESORT, (case,))
 
 
+def again(context: PlanContext, failed: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The bodies that failed before, up to half of what the profile sends at least."""
+    least = MINIMUM[context.profile]
+    left = {True: least.valid // 2, False: least.invalid // 2}
+    taken: list[Mapping[str, Any]] = []
+    for body in failed:
+        breaks = context.validity_of(body) is Validity.INVALID
+        if left[not breaks] > 0:
+            taken.append(body)
+            left[not breaks] -= 1
+    return tuple(taken)
+
+
 def _ranked(context: PlanContext, cases: tuple[RequestCase, ...], *, guaranteed: bool) -> CaseGroup:
     rank = Rank.NORMAL if context.full or guaranteed else Rank.EXTRA
     return CaseGroup("rows", rank, cases, guaranteed=guaranteed)
@@ -220,7 +233,13 @@ def _doubtful(body: Mapping[str, Any]) -> bool:
         (isinstance(one, int) and not 0 <= one < VOCABULARY) or (isinstance(one, str) and not 0 < len(one) <= LONGEST)
         for one in flat
     )
-    return odd or is_unusual(body)
+    return odd or is_unusual(body) or _holds_empty_text(body)
+
+
+def _holds_empty_text(value: Any) -> bool:
+    """Whether a text is empty somewhere, which is valid where the document is silent, and of no use to anybody."""
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return value == "" or any(map(_holds_empty_text, parts))
 
 
 def is_unusual(value: Any) -> bool:
@@ -230,13 +249,22 @@ def is_unusual(value: Any) -> bool:
     return long or bool(SURROGATE.search(SURROGATE_PAIR.sub("", text))) or "\\u0000" in text
 
 
-def whole_bodies(drawn: Sequence[Mapping[str, Any]]) -> int:
-    """How many of these are bodies of their own, and no patches for rows."""
-    return sum("model" in body for body in drawn)
-
-
 __all__ = [
-    "ACCEPTS", "COERCION", "LONGEST", "MINIMUM", "ORIGIN", "REFUSES", "VOCABULARY", "Minimum", "breaks_one_rule",
-    "changes", "drawn_requests", "is_look_alike", "is_sure", "is_unusual", "refusing_row", "whole_bodies",
+    "ACCEPTS",
+    "COERCION",
+    "LONGEST",
+    "MINIMUM",
+    "ORIGIN",
+    "REFUSES",
+    "VOCABULARY",
+    "Minimum",
+    "again",
+    "breaks_one_rule",
+    "changes",
+    "drawn_requests",
+    "is_look_alike",
+    "is_sure",
+    "is_unusual",
+    "refusing_row",
     "with_member",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,6 +50,7 @@ from conformance.plan.drawn_requests import (
     with_member,
 )
 from conformance.plan.factors import Factor, factors
+from conformance.plan.parameter_values import sample_levels
 from conformance.plan.row_requests import bodies_of_single_rows, with_drawn_values
 
 Body = dict[str, Any]
@@ -126,6 +128,13 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
         missing = least.valid - sum(is_sure(context, body) for body in found.values())
         for body in _collect(_bodies(context, ()), missing * 2, context.seed + 100 * turn) if missing > 0 else ():
             _keep(context, found, body)
+    for library, gave in (("schemathesis enumerated no classes", enumerated), ("hypothesis drew no bodies", found)):
+        if not gave:
+            warnings.warn(
+                f"{library} of {context.contract.provider}: drawn requests are missing",
+                category=RuntimeWarning,
+                stacklevel=2,
+            )
     bodies = _enriched(context, list(found.values()), enumerated)
     if not context.full:
         bodies.sort(key=len, reverse=True)  # of the few that are sent, each is to show much
@@ -146,8 +155,8 @@ def _enriched(context: PlanContext, bodies: list[Body], enumerated: Sequence[Cov
 
 
 def _suits(context: PlanContext, body: Body, one: CoverageClass) -> bool:
-    longer = with_member(body, one.member, one.value)
-    return one.member not in {"model", "prompt"} and one.member not in body and is_sure(context, longer)
+    free = one.member not in {"model", "prompt", *body} and not isinstance(one.value, (list, dict))
+    return free and one.value == _rounded(one.value) and is_sure(context, with_member(body, one.member, one.value))
 
 
 def _with_invalid(context: PlanContext, bodies: Sequence[Body], enumerated: Sequence[CoverageClass]) -> Iterator[Body]:
@@ -235,11 +244,17 @@ def _keep(context: PlanContext, found: dict[bytes, Body], body: Body) -> Body:
     for rule in context.contract.combinations:
         if rule.validity is Validity.INVALID and context.clashes(body):
             body = {name: value for name, value in body.items() if name not in rule.given}
+    body = {name: _rounded(value) for name, value in body.items()}
     content = dumps(body).encode()
     if content in found or context.validity(content, body) is Validity.INVALID:
         return {}
     found[content] = body
     return body
+
+
+def _rounded(value: Any) -> Any:
+    """A number to digits that servers with short floating-point numbers tell apart from the ends of a range."""
+    return round(value, 4) + 0.0 if isinstance(value, float) else value
 
 
 def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Body]:
@@ -443,9 +458,11 @@ def _projected(context: PlanContext) -> dict[str, Any]:
                        "additionalProperties": {"enum": [-1, 1]}},
         "stop": {"anyOf": [_SHORT, {"type": "array", "items": _SHORT, "minItems": 1, "maxItems": 4}]},
     }  # fmt: skip
-    for name, values in context.contract.examples.items():
-        if values and name in context.contract.parameters and "object" in context.contract.parameters[name].types:
-            small.setdefault(name, {"enum": list(values)})
+    for name, parameter in context.contract.parameters.items():
+        if parameter.types & {"object", "array"} and name not in small:
+            # what documents leave to prose, such as names of models, addresses of images and JSON Schemas
+            levels = [level.value for level in sample_levels(context.contract, name)]
+            small[name] = {"enum": [value for value in levels if value is not MISSING] or [None]}
     return _object(context, small)
 
 

@@ -111,17 +111,18 @@ def choose(
 ) -> list[CaseGroup]:
     """The case groups to send, in their order. `shown`: requirements shown before; `wanted`: those to be covered first.
 
-    Where all fit, all are sent. Else: what is always sent; what is guaranteed; a set cover of `wanted`; what is
-    relevant; a set cover of every requirement; the rest by rank; and, for what is wanted and still not covered, the
-    reserve.
+    Where all fit, all are sent. Else: what is always sent; a set cover of `wanted`; what is essential, and what is
+    guaranteed; what is relevant; a set cover of every requirement; the rest by rank; and, for what is wanted and still
+    not covered, the reserve.
     """
     selection = Selection(remaining, serving)
     if remaining.affords(*selection.total_cost(case_groups)):
         return [case_group for case_group in case_groups if selection.take(case_group)]
     rest = dict(enumerate(case_groups))
     _fill(rest, selection, Rank.ALWAYS)
-    _fill_guaranteed(rest, selection)
     _cover(rest, selection, set(wanted) - set(shown) - selection.shown())
+    _fill(rest, selection, Rank.ESSENTIAL)
+    _fill_guaranteed(rest, selection)
     _fill(rest, selection, Rank.RELEVANT)
     _cover(rest, selection, set(serving.all) - set(shown) - selection.shown(), Rank.USEFUL)
     _cover(rest, selection, set(serving.all) - set(shown) - selection.shown())

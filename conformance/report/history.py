@@ -89,7 +89,19 @@ def _section(name: str, runs: list[Run]) -> dict[str, Any]:
         "runs": listed[::-1][:MOST_LISTED],
         "unlisted": max(len(listed) - MOST_LISTED, 0),
         "caption": _caption(points),
+        "failures": list(_drawn_failures(runs))[:MOST_LISTED],
     }
+
+
+def _drawn_failures(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """Each drawn body that was ever seen to fail: what it broke, in how many runs, and since when."""
+    seen: dict[str, list[tuple[str, list[str]]]] = {}
+    for _, results in runs:
+        for failed in (results.get("drawn") or {}).get("failed", ()):
+            seen.setdefault(failed["body"], []).append((results["started_at"][:16].replace("T", " "), failed["broke"]))
+    for body, times in sorted(seen.items(), key=lambda item: item[1][-1][0], reverse=True):
+        broke = list(dict.fromkeys(row for _, rows in times for row in rows))
+        yield {"body": body, "broke": broke, "runs": len(times), "first": times[0][0], "last": times[-1][0]}
 
 
 def _point(results: Mapping[str, Any], step: Difference | None) -> Point:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from conformance.model.exchange import Exchange
-from conformance.report import badge, ctrf, index, junit, markdown
+from conformance.recording import drawn_failures
+from conformance.report import badge, ctrf, drawn, index, junit, markdown
 from conformance.report import page as report_page
 from conformance.report.evidence import CitedTraffic, citations, with_counterparts
 from conformance.report.replay_commands import BODIES, body_file, is_long
@@ -34,7 +35,14 @@ def write(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / index.RESULTS).write_text(dumps(results), "utf-8")
+    _keep_failures(folder / drawn_failures.NAME, drawn.failures(results))
     derive(folder, results, exchanges, page=page)
+
+
+def _keep_failures(path: Path, failures: Sequence[drawn_failures.DrawnFailure]) -> None:
+    """Add the drawn bodies that failed to those of earlier runs; a file of another kind is left as it is."""
+    with suppress(ValueError):
+        drawn_failures.write(path, drawn_failures.merged(drawn_failures.read(path), failures))
 
 
 def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange], *, page: bool = True) -> None:

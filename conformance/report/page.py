@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
+from conformance.report import drawn
 from conformance.report.evidence import CitedTraffic, citations, with_counterparts
 from conformance.report.replay_commands import Destination, again
 from conformance.report.source_map import event_of
@@ -151,6 +152,9 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "yes", "No check of the suite crashed."
     examined, requests = sum(row["examined"] for row in rows), results["totals"].get("requests", 0)
     yield "yes" if examined else "no", f"{plural(examined, 'occurrence')} examined in {plural(requests, 'exchange')}."
+    said, warning = drawn.summary(results)
+    if said:
+        yield "no" if warning else "yes", f"{said[:1].upper()}{said[1:]}{f': {warning}' if warning else ''}."
     if results.get("mutation_score"):
         yield "note", mutation_text(results["mutation_score"])
     for claim in results["claims"]:

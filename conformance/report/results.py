@@ -17,6 +17,7 @@ from conformance import __version__
 from conformance.config.waivers import Waiver
 from conformance.judge.catalogue import load
 from conformance.model.clock import today
+from conformance.report import drawn
 from conformance.report.replay_commands import Destination, curl, python
 from conformance.report.tally import VERDICTS, exit_code, index, score
 from conformance.report.waivers import apply
@@ -85,6 +86,7 @@ def document(
         "waiver_faults": faults,
         "mutation_score": mutation_score(contract.provider, run.profile),
         "totals": dict(run.totals),
+        "drawn": drawn.counted(run),
         "index": index(rows),
         "score": score(rows),
         "requirements": rows,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any, Final
 
+from conformance.report import drawn
 from conformance.report.replay_commands import again, one_line
 from conformance.report.tally import (
     Row,
@@ -91,6 +92,8 @@ def summary(results: Mapping[str, Any]) -> str:
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
+    said, warning = drawn.summary(results)
+    lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +62,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
             select=settings.select,
             has_key=bool(target.key),
             drawn=lock.drawn if lock else None,
+            failed=failed_bodies(settings, model),
         )
         try:
             result = run(
@@ -211,6 +213,21 @@ def target_from_settings(settings: Settings, contract: Contract) -> Target:
 def recording_path(settings: Settings) -> Path:
     """Where the exchanges of a target are recorded."""
     return settings.folder / RECORDING
+
+
+def failed_bodies(settings: Settings, model: str) -> tuple[Mapping[str, Any], ...]:
+    """The drawn bodies that failed in earlier runs of this target; on resumption, in runs before the resumed one."""
+    from conformance.recording import RecordingError, drawn_failures, read
+
+    try:
+        failures = drawn_failures.read(settings.folder / drawn_failures.NAME)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if failures and settings.resume and recording_path(settings).exists():
+        with suppress(RecordingError):  # which the run will report
+            began = read(recording_path(settings)).header["started_at"]
+            failures = drawn_failures.before(failures, datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"))
+    return drawn_failures.bodies(failures, model)
 
 
 def timeout_policy(settings: Settings) -> TimeoutPolicy:

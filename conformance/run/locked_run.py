@@ -106,7 +106,7 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
     from conformance.model.clock import today
     from conformance.plan.case_group import ORDER
     from conformance.run.confirm import COPIES, MOST_CASES
-    from conformance.run.launch import REFERENCE_MODEL
+    from conformance.run.launch import REFERENCE_MODEL, failed_bodies
 
     try:
         nonce, origin = plan_lock.nonce_and_origin(nonce)
@@ -128,6 +128,7 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
         claims=settings.claims,
         hostile=settings.hostile,
         has_key=has_key,
+        failed=failed_bodies(settings, settings.model or REFERENCE_MODEL),
     )
     plan = planning.plan(contract, load_checks(), options)
     folder = contracts.home(contract.provider, settings.specs)

@@ -27,8 +27,10 @@ MOST_BYTES: Final = 50_000
 """Replies beyond these are not requested a dozen times more: that would cost a good part of the gate's 2,000 tokens."""
 SIMPLEST: Final = "a"
 """What any text, and a prompt of any form, may be replaced by."""
-_COMPARED: Final = frozenset({"accept", "refuse"})
+_COMPARED: Final = frozenset({"accept", "refuse", "drawn-invalid"})
 """Kinds of groups in which one reply is judged beside a control that was accepted."""
+_ALONE: Final = frozenset({"drawn"})
+"""Kinds of groups in which one reply is judged by itself."""
 
 
 def traffic(
@@ -48,7 +50,7 @@ def shrinkable(requirement: Requirement) -> bool:
     A relation between replies needs all of them.
     """
     check = load()[requirement.check]
-    return check.scope is not Scope.GROUP or (check.keyed and check.group in _COMPARED)
+    return check.scope is not Scope.GROUP or (check.keyed and check.group in _COMPARED | _ALONE)
 
 
 def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
@@ -126,7 +128,7 @@ def _verdict(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], 
     """The verdict on one reply, with its controls where it needs any; None where it needs them and has none."""
     check = load()[requirement.check]
     if check.scope is Scope.GROUP:
-        if not beside:
+        if not beside and check.group in _COMPARED:
             return None
         group = check.group, _key(requirement, check.group, beside)
         members = [*(_as(control, *group, "control") for control in beside), _as(x, *group, "probe")]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.acceptance import accepted, accepted_control, describe_reply, failed
+from conformance.judge.checks.acceptance import accepted, accepted_control, describe_reply, failed, label
 from conformance.judge.checks.limits import justified_refusal
 from conformance.judge.fixtures import choice, completion, error, example, group, plain
 from conformance.model import ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import dumps
 
 FINE: Final = completion(choice())
 DRAWN: Final = {"prompt": "\u0e44\u0e17\u0e22", "max_tokens": 2, "user": "\u202eabc"}
@@ -55,6 +57,19 @@ def drawn_is_accepted(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive(f"{describe_reply(replies[0])}, neither accepted nor refused", repeat=bool(failures))
 
 
+def _difference(group: Group, control: Exchange, probe: Exchange) -> str:
+    """What a request has that its control has not: the member that the key names, or else the first that differs."""
+    body, other = probe.case.body, control.case.body
+    if not isinstance(body, Mapping) or not isinstance(other, Mapping):
+        return label(group)
+    differing = [name for name, value in body.items() if name not in other or dumps(value) != dumps(other[name])]
+    named = [name for name in group.key.split(" ")[1:2] if name in differing]
+    return (
+        "".join(f"{name} = {show(body[name], MOST_SHOWN // 3)}" for name in (named or differing)[:1])
+        or f"{label(group)}, absent"
+    )
+
+
 def _is_empty(x: Exchange) -> bool:
     """Whether a reply that was completed has no choice in it."""
     return x.ending is Ending.COMPLETE and not x.choices
@@ -88,7 +103,6 @@ def drawn_is_refused(group: Group, context: CheckContext) -> Findings:
 
     Fix: validate every request in full, whatever else it holds, before generation begins.
     """
-    name = group.key.split(" ")[1]
     control, missing = accepted_control(group)
     probes = group.all("probe")
     if control is None or not probes:
@@ -96,17 +110,16 @@ def drawn_is_refused(group: Group, context: CheckContext) -> Findings:
         return
     accepting = [x for x in probes if accepted(x)]
     failures = [x for x in probes if failed(x)]
-    body = probes[0].case.body
-    value = show(body[name], 60) if isinstance(body, dict) and name in body else "absent"
+    wrong = _difference(group, control, probes[0])
     expected = f"expected a 4xx, as its control was accepted without that ({control.case.id})"
     if accepting:
-        seen = f"{name} = {value}: {describe_reply(accepting[0])} to {_body(accepting[0])}"
+        seen = f"{wrong}: {describe_reply(accepting[0])} to {_body(accepting[0])}"
         yield Violation(f"{seen}; {expected}", case=accepting[0].case.id, flaky=len(accepting) < len(probes))
     elif len(failures) >= ENOUGH_REPLIES:
-        seen = f"{name} = {value}: {describe_reply(failures[0])}, {len(failures)} times"
+        seen = f"{wrong}: {describe_reply(failures[0])}, {len(failures)} times"
         yield Violation(f"{seen}; {expected}", case=failures[0].case.id)
     elif any(x.refused or (x.successful and not accepted(x)) for x in probes):
         yield Satisfied()
     else:
-        reason = f"{name} = {value}: {describe_reply(probes[0])}, neither accepted nor refused"
+        reason = f"{wrong}: {describe_reply(probes[0])}, neither accepted nor refused"
         yield Inconclusive(reason, repeat=bool(failures))
