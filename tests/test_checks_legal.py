@@ -8,7 +8,7 @@ from support import kinds
 from conformance.contract import load as contract_of
 from conformance.contract import providers
 from conformance.judge import Traffic, judge
-from conformance.judge.fixtures import CREATED, case, choice, completion, group, logprobs, plain, usage
+from conformance.judge.fixtures import CREATED, case, choice, completion, group, logprobs, plain, stream, usage
 from conformance.model import Inconclusive, Observation, Outcome, Satisfied, Violation
 from conformance.reference.core import Reference
 from conformance.selftest.in_process import exchange
@@ -148,6 +148,76 @@ class TestReasoning:
         asked = {"temperature": 0, "logit_bias": {"11": 100}}
         x = plain(completion(choice(" is", reasoning=" is is is"), usage=usage(4, 4)), asked)
         assert kinds("bias_forces", group("force", "11", **{"with": x})) == [Inconclusive]
+
+
+class TestAnEcho:
+    def test_only_sampled_tokens_must_be_among_the_alternatives(self):
+        lists = {**logprobs(["1", ",", " 2"], [None, -1.0, -0.5]), "top_logprobs": [None, {"~": -0.1}, {" 2": -0.5}]}
+        for prompt in ("1,", [7, 8]):
+            asked = {"prompt": prompt, "echo": True, "logprobs": 1}
+            assert kinds("sampled_token_is_listed", plain(completion(choice("1, 2", logprobs=lists)), asked)) == [
+                Satisfied
+            ]
+            wrong = {**lists, "top_logprobs": [None, {",": -0.1}, {"~": -0.5}]}
+            assert kinds("sampled_token_is_listed", plain(completion(choice("1, 2", logprobs=wrong)), asked)) == [
+                Violation
+            ]
+
+    def test_offsets_beside_a_suffix_may_begin_anywhere_and_follow_the_tokens(self):
+        def offsets(*values, **asked):
+            lists = {**logprobs([" 4", ",", " 5"]), "text_offset": list(values)}
+            return kinds("text_offsets_follow_tokens", plain(completion(choice(" 4, 5", logprobs=lists)), asked))
+
+        assert offsets(123, 125, 126, logprobs=1, suffix=" 6, 7") == [Satisfied]
+        assert offsets(123, 125, 127, logprobs=1, suffix=" 6, 7") == [Violation]
+        assert offsets(123, 125, 126, logprobs=1) == [Violation]
+
+
+class TestSeedsThatAreBestEffort:
+    def seeded(self, plain_texts, streamed_texts=()):
+        asked = {"seed": 1, "temperature": 1}
+        first = [plain(completion(choice(text)), asked) for text in plain_texts]
+        second = [stream(completion(choice(text)), request=asked) for text in streamed_texts]
+        return kinds("seed_repeats", group("seed", first=first, second=second or first))
+
+    def test_two_equal_texts_of_many_are_an_effort(self):
+        assert self.seeded(["a", "b", "c"]) == [Inconclusive]
+        assert kinds("seed_repeats", group("seed", first=self.replies("abc"), second=self.replies("def"))) == [
+            Violation
+        ]
+        assert kinds("seed_repeats", group("seed", first=self.replies("abc"), second=self.replies("ade"))) == [
+            Inconclusive
+        ]
+
+    def replies(self, texts):
+        return [plain(completion(choice(text)), {"seed": 1, "temperature": 1}) for text in texts]
+
+    def test_a_stream_is_another_request_and_may_have_another_text(self):
+        assert self.seeded("aaa", "bbb") == [Inconclusive]
+        assert self.seeded("aaa", "bcd") == [Violation]
+
+
+class TestTextsThatEndEarly:
+    def arms(self, low, high):
+        asked = {"temperature": 1}
+        replies = [[plain(completion(choice(text)), asked) for text in texts] for texts in (low, high)]
+        return kinds("penalty_reduces_repetition", group("arms", "x plain", low=replies[0], high=replies[1]))
+
+    def test_a_longer_text_repeats_more_words_whatever_the_penalty(self):
+        longer = " it is what was said, it is"
+        assert self.arms([" it"] * 12, [longer] * 12) == [Inconclusive]
+        assert self.arms([" it is what was said"] * 12, [longer] * 12) == [Inconclusive]
+        assert self.arms([" it is what was said"] * 12, [" it it is it is it it"] * 12) == [Violation]
+
+
+class TestChunksThatOpenAStream:
+    def chunks(self, *choices):
+        return kinds("chunk_has_choices", stream(*(completion(*items) for items in choices)))
+
+    def test_a_chunk_without_choices_may_open_a_stream(self):
+        text, end = [choice(" 4", finish=None)], [choice("")]
+        assert self.chunks([], text, end) == [Observation, Satisfied]
+        assert self.chunks(text, [], end) == [Violation]
 
 
 class TestTheTokenThatStops:

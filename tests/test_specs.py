@@ -121,8 +121,9 @@ def test_whoever_follows_a_row_to_the_document_arrives(provider):
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_what_rests_on_sampling_is_at_most_a_warning(provider):
-    """Relations of texts hold as far as sampling repeats; only lost or mixed up structure is more."""
+    """Relations of texts hold as far as sampling repeats; lost structure, or a token that is excluded, is more."""
     structural = {"relations.twin.choices", "effects.json", "effects.ignore-eos"}
+    structural |= {"effects.filter.top-p", "effects.filter.top-k", "effects.filter.min-p"}
     rows = [row for row in contract(provider).requirements if row.area in {"effects", "relations"}]
     assert [row.id for row in rows if row.level is Level.MUST and row.id not in structural] == []
 
@@ -135,7 +136,7 @@ def test_what_the_schema_says_in_passing_is_at_most_a_warning(provider):
     for row in passing:
         word, name = row.params.get("keyword"), row.params.get("parameter")
         optional = name in contract(provider).parameters and not contract(provider).parameters[name].required
-        if word == "coercion" or (word == "nullable" and optional) or (word == "type" and str(name).endswith(".*")):
+        if word == "coercion" or (word == "nullable" and optional):
             assert row.level is not Level.MUST, row.id
 
 

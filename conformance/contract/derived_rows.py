@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.contract.bounds import plainly, top
+from conformance.contract.levels import of_keyword
 from conformance.contract.openapi import branches
 from conformance.contract.parameters import common_traits
 from conformance.contract.validity import allows_null
@@ -25,7 +26,7 @@ from conformance.model import (
 from conformance.model.json_text import MISSING
 
 KEYWORDS: Final = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems", "pattern")
-COERCIBLE: Final = frozenset({"integer", "number", "boolean"})
+NUMERIC: Final = frozenset({"integer", "number"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def response_rows(
                 # null in place of an optional member is a slip that most clients take for its absence
                 params = {**base, "path": field.path, "keyword": "not_null", "expected": True, "due": False}
                 promise = f"In {whole}, `{field.path}` is left out rather than null."
-                mild = level if level is Level.MAY else Level.SHOULD
+                mild = of_keyword("not_null") if level is Level.MUST else level
                 yield Requirement(f"{name}.nullable", check, mild, layer, promise, here, params=params)
                 expected = sorted({*expected, "null"})
             params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": due}
@@ -132,6 +133,17 @@ def _says(keyword: str, expected: Any) -> str:
 def request_rows(parameters: Iterable[Parameter], limits: Iterable[Limit], at: str) -> Iterator[Requirement]:
     """Rows on what a target accepts and refuses, one for each parameter and keyword."""
     known = {parameter.name: parameter for parameter in parameters}
+    promise = "Documented values are accepted together, and whatever is not required may be left out."
+    together = Requirement(
+        "request.together.accepts",
+        "combination_is_accepted",
+        Level.MUST,
+        Layer.CONTRACT,
+        promise,
+        Source(at),
+        params={"keyword": "required"},
+    )
+    yield together
     for parameter in known.values():
         yield from _parameter_rows(parameter)
     for limit in limits:
@@ -152,22 +164,30 @@ def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:
     if parameter.nullable:
         yield row("null", "valid_is_accepted", Level.MUST, f"`{name}` may be null.")
     elif parameter.types or "enum" in parameter.schema:
-        level = Level.MUST if parameter.required else Level.SHOULD
+        level = of_keyword("nullable", required=parameter.required)
         yield row("nullable", "invalid_is_refused", level, f"`{name}` may not be null.")
     if parameter.required:
         yield row("required", "invalid_is_refused", Level.MUST, f"A request without `{name}` is refused.")
     if parameter.types:
         listed = " or ".join(sorted(parameter.types))
         yield row("type", "invalid_is_refused", Level.MUST, f"`{name}` is {listed}: other types are refused.")
-    if parameter.types and parameter.types <= COERCIBLE:
-        promise = f"`{name}` is not converted from a look-alike of another type, such as a number in quotes."
-        yield row("coercion", "invalid_is_refused", Level.SHOULD, promise)
+    if _has_look_alikes(parameter.types):
+        yield row("coercion", "invalid_is_refused", of_keyword("coercion"), _not_converted(name))
     if "enum" in _only_branch(parameter.schema):
         yield row("enum", "invalid_is_refused", Level.MUST, f"`{name}` outside its documented values is refused.")
     if parameter.default not in (MISSING, None) and common_traits(name).visible_default:
         promise = f"A request without `{name}` is answered as with its default {parameter.default!r}."
         yield row("default", "default_is_explicit", Level.MUST, promise)
     yield from _nested_rows(parameter)
+
+
+def _has_look_alikes(types: Collection[str]) -> bool:
+    """Whether lenient parsers convert values of other types into one of these, so that a row of its own says so."""
+    return bool(types) and (len(types) == 1 or NUMERIC.issuperset(types))
+
+
+def _not_converted(path: str) -> str:
+    return f"`{path}` is not converted from a look-alike of another type, such as a number in quotes."
 
 
 def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
@@ -183,13 +203,15 @@ def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
             or field.path.count(".") + field.path.count("[") > 1
         ):
             continue
-        params = {"parameter": field.path, "keyword": "type"}
         where = Source(parameter.source.at + field.at, parameter.source.page)
         listed = " or ".join(sorted(json_types(field.schema)))
-        promise = f"`{field.path}` is {listed}: other types are refused."
-        identity = f"request.{field.path}.type"
-        level = Level.SHOULD if field.path.endswith(".*") else Level.MUST
-        yield Requirement(identity, "invalid_is_refused", level, Layer.CONTRACT, promise, where, params=params)
+        promises = {"type": f"`{field.path}` is {listed}: other types are refused."}
+        if _has_look_alikes(json_types(field.schema) - {"null"}):
+            promises["coercion"] = _not_converted(field.path)
+        for keyword, promise in promises.items():
+            params = {"parameter": field.path, "keyword": keyword}
+            identity, level = f"request.{field.path}.{keyword}", of_keyword(keyword)
+            yield Requirement(identity, "invalid_is_refused", level, Layer.CONTRACT, promise, where, params=params)
 
 
 def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:

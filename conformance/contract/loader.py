@@ -357,7 +357,10 @@ def _requirements(
             shared.append(_row(common_row))
     changes = data.get("derived", ())
     _all_used([*shared, *derived], changes, file)
+    derived_ids = {row.id for row in derived}
+    overruled = {row["id"] for row in common.get("requirements", ()) if row.get("yields_to") in derived_ids}
     for row in (*shared, *derived):
+        row = replace(row, level=Level.MAY) if row.id in overruled else row
         found = _adjusted(row, changes)
         if found is not None:
             rows.setdefault(found.id, found)

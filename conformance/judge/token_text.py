@@ -13,7 +13,6 @@ from typing import Final
 
 REPLACEMENT: Final = "\ufffd"
 _SPECIAL: Final = re.compile(r"<[^<>\s]{1,60}>|\[[A-Z]{2,12}\]")
-_OPENING: Final = re.compile(rf"(?:{_SPECIAL.pattern})+")
 _BYTES: Final = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 _BYTE: Final = re.compile(r"<0x([0-9a-fA-F]{2})>")
 LONGEST_MATCHED: Final = 20_000  # characters; matching takes quadratic time
@@ -41,10 +40,17 @@ def possible_lengths(text: str) -> frozenset[int]:
     return frozenset(sizes)
 
 
+def _starts(text: str) -> set[int]:
+    """Where a text may begin: at 0, or behind any number of opening special tokens, which may be text as well."""
+    starts = [0]
+    while opening := _SPECIAL.match(text, starts[-1]):
+        starts.append(opening.end())
+    return set(starts)
+
+
 def echoed_length(text: str, prompt: str) -> int | None:
     """The length of the prompt with which `text` begins, in characters of the text; None where it does not."""
-    opening = _OPENING.match(text)
-    starts = {0, opening.end()} if opening else {0}
+    starts = _starts(text)
     starts |= {start + 1 for start in starts if text[start : start + 1] == " "}
     forms = (prompt, *(unicodedata.normalize(form, prompt) for form in ("NFC", "NFKC")), prompt.lstrip())
     for form in dict.fromkeys((*forms, prompt.replace("\r\n", "\n"))):
@@ -59,8 +65,7 @@ def keeps(text: str, prompt: str) -> bool:
 
     A special token in front of it is none of its characters.
     """
-    opening = _OPENING.match(text)
-    starts = {0, opening.end()} if opening else {0}
+    starts = _starts(text)
     starts |= {start + 1 for start in starts if text[start : start + 1] == " "}
     return any(text.startswith(form, start) for form in (prompt, prompt.removeprefix(" ")) for start in starts)
 
@@ -80,8 +85,7 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
         joined = b"".join(map(token_bytes, tokens))
         readings += [joined.decode("utf-8", "replace"), joined.decode("utf-8", "ignore")]
     for reading in dict.fromkeys(readings):
-        opening = _OPENING.match(reading)
-        for start in {0, opening.end()} if opening else {0}:
+        for start in _starts(reading):
             yield reading[start:]
             yield reading[start:].removeprefix(" ")
 

@@ -32,6 +32,7 @@ class Endings(StrEnum):
     NEVER = "never"
     SOMETIMES = "sometimes"
     OFTEN = "often"
+    EARLY = "early"
     AT_ONCE = "at once"
 
 
@@ -75,6 +76,8 @@ class LanguageModel:
             return None
         if self.endings is Endings.AT_ONCE:
             return 40.0
+        if self.endings is Endings.EARLY:
+            return None if step == 0 else 6.0 + 2.0 * step  # after one token or two, seldom more
         slack = max(0, step - self.soft_limit) * 0.6 if soft_limited else 0.0
         if self.endings is Endings.OFTEN:
             return 9.0 if _mix(topic, before, last + 7) % 3 == 0 else 2.0 + slack

@@ -19,7 +19,15 @@ from conformance.judge.checks.logprobs import (
 )
 from conformance.judge.comparison import counted
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
-from conformance.judge.token_text import echoed_length, is_plain, is_special, is_text, possible_lengths, spells
+from conformance.judge.token_text import (
+    echoed_length,
+    is_plain,
+    is_special,
+    is_text,
+    possible_lengths,
+    spells,
+    token_bytes,
+)
 from conformance.model import Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
@@ -43,6 +51,24 @@ def echoed_prompt(request: RequestView, answer: Choice) -> str:
     prompt = prompt_of(request, answer.index)
     length = echoed_length(answer.text, prompt) if request.echo and isinstance(prompt, str) and prompt else None
     return answer.text[: length or 0]
+
+
+def first_generated(request: RequestView, answer: Choice, tokens: Sequence[Any]) -> int:
+    """The position of the first token that was sampled, behind those of an echoed prompt; that of none if unknown."""
+    if not request.echo:
+        return 0
+    prompt = prompt_of(request, answer.index)
+    if not isinstance(prompt, str):
+        opening = bool(tokens) and isinstance(tokens[0], str) and is_special(tokens[0])
+        return len(prompt) + opening
+    rest = len(echoed_prompt(request, answer).encode("utf-8", "replace"))
+    if prompt and not rest:
+        return len(tokens)
+    for position, token in enumerate(tokens):
+        if rest <= 0:
+            return position
+        rest -= len(token_bytes(token)) if isinstance(token, str) else 0
+    return len(tokens)
 
 
 @check(
@@ -133,6 +159,8 @@ def _wrong_start(request: RequestView, answer: Choice, offsets: Sequence[Any]) -
     prompt = prompt_of(request, answer.index)
     if not isinstance(prompt, str) or not is_text(prompt) or (request.echo and not echoed_prompt(request, answer)):
         return ""
+    if request.get("suffix"):
+        return ""  # the model reads a text made of prompt and suffix, and no document says where in it offsets begin
     starts = {0} if request.echo else {0, *possible_lengths(prompt)}
     if offsets[0] in starts:
         return ""

@@ -17,6 +17,7 @@ from conformance.judge.checks.logprobs import (
     example_of,
     is_number,
 )
+from conformance.judge.checks.logprobs_text import first_generated
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
 from conformance.judge.token_text import is_plain
 from conformance.judge.tolerances import (
@@ -194,11 +195,13 @@ def sampled_token_is_listed(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: add the sampled token to the N likeliest, which makes at most N + 1.
     """
-    if context.request(x).logprobs is None:
+    request = context.request(x)
+    if request.logprobs is None:
         return
     for answer, lists in choices_with_logprobs(x):
         tokens = lists.get("tokens", [])
-        listed = [(index, tokens[index], top) for index, top in alternatives_by_position(lists) if index < len(tokens)]
+        sampled = range(first_generated(request, answer, tokens), len(tokens))
+        listed = [(index, tokens[index], top) for index, top in alternatives_by_position(lists) if index in sampled]
         known = [(index, token, top) for index, token, top in listed if _is_comparable(token)]
         # The first token of a text may be shown without the space that it begins with.
         absent = [(token, top) for index, token, top in known if token not in top and (index or f" {token}" not in top)]

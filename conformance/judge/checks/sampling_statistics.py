@@ -33,6 +33,8 @@ token must win, with twice NEAR_TIE to spare."""
 REPETITIONS: Final = 6
 """A frequency penalty of 2 has subtracted 10 from the logit of a token before its sixth occurrence, so that a model
 gives it less than e⁻¹⁰ of the odds that it had. Alternatives up to 6 below the token must have won long before."""
+ENOUGH_WORDS: Final = 5
+"""A shorter text has no room to repeat itself, so it says nothing of a penalty. A choice."""
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
@@ -207,6 +209,8 @@ def penalty_reduces_repetition(group: Group, context: CheckContext) -> Findings:
     constant = _are_constant(arms, context)
     if p_effect <= RISK or (constant and high_scores[0] < low_scores[0]):
         yield Satisfied()
+    elif p_reversed <= RISK < _p_reversed_at_equal_length(low, high):
+        yield Inconclusive("texts with the penalty repeat themselves more, but not in as many words as those without")
     elif p_reversed <= RISK:
         seen = f"texts repeat {_mean(high_scores)} of their words with the penalty, {_mean(low_scores)} without"
         yield Violation(f"{seen} (p = {p_reversed:.0e}); expected fewer with it", case=arms[1][0].case.id)
@@ -216,6 +220,19 @@ def penalty_reduces_repetition(group: Group, context: CheckContext) -> Findings:
         yield Violation(f"{seen}; expected less repetition at the upper end", case=arms[1][0].case.id)
     else:
         yield Inconclusive(f"{len(low)} and {len(high)} replies show no effect (p = {p_effect:.0e}, above {RISK:.0e})")
+
+
+def _p_reversed_at_equal_length(low: Sequence[str], high: Sequence[str]) -> float:
+    """The p-value of more repetition with the penalty, in as many words of each text; 1 where most have too few.
+
+    The longer a text is, the more of its words have occurred before, whatever the penalty.
+    """
+    arms = [[words for text in drawn if len(words := _WORD.findall(text)) >= ENOUGH_WORDS] for drawn in (low, high)]
+    if any(len(kept) * 2 <= len(drawn) for kept, drawn in zip(arms, (low, high), strict=True)):
+        return 1.0
+    length = min(len(words) for kept in arms for words in kept)
+    low_scores, high_scores = ([_repetition(words[:length]) for words in kept] for kept in arms)
+    return rank_sum_p_value(low_scores, high_scores)
 
 
 def _are_constant(arms: Sequence[Sequence[Exchange]], context: CheckContext) -> bool:
@@ -291,7 +308,10 @@ def _is_new_beside_repeated_token(lists: Mapping[str, list[Any]]) -> bool:
 
 def repetition(text: str) -> float:
     """The share of words in the text that occur earlier in it."""
-    words = _WORD.findall(text)
+    return _repetition(_WORD.findall(text))
+
+
+def _repetition(words: Sequence[str]) -> float:
     return 1 - len(set(words)) / len(words) if words else 0.0
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.fixtures import choice, completion, example, stream, usage
 from conformance.judge.token_text import repeats_itself
-from conformance.model import Finding, Satisfied, Violation
+from conformance.model import Finding, Observation, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.request_view import RequestView
 
@@ -94,29 +94,35 @@ def chunks_share_one_created(x: Exchange, context: CheckContext) -> Findings:
     Scope.STREAM,
     expected_when=None,
     good=lambda: example(stream(completion(choice(), usage=None), completion(usage=usage()))),
-    bad=lambda: example(stream(completion(), completion(choice()))),
+    bad=lambda: example(stream(completion(choice(finish=None)), completion(), completion(choice()))),
 )
 def chunk_has_choices(x: Exchange, context: CheckContext) -> Findings:
-    """A chunk has a choice, or reports usage.
+    """A chunk has a choice, or reports usage; one that opens the stream may have neither.
 
-    Clients read `choices[0]` of each chunk and raise an exception if there is none.
+    Clients read `choices[0]` of each chunk of a text and raise an exception if there is none.
 
-    Fix: send no chunk before the first token; only the chunk with usage may have empty `choices`.
+    Fix: send no chunk without choices between tokens; only the chunk with usage may have empty `choices`.
     """
     if not x.streamed or not x.documents:
         return
-    empty = [
-        document
-        for document in x.documents
-        if isinstance(document.value, Mapping)
-        and not document.choices
-        and not document.value.get("error")
-        and not isinstance(document.usage, Mapping)
-    ]
-    for document in empty:
-        choices = show(document.value.get("choices", "absent"), 60)
-        yield Violation(f"choices is {choices} in a chunk without usage; expected a choice", document.at)
-    if not empty:
+    opened = False
+    empty = []
+    for document in x.documents:
+        opened = opened or bool(document.choices)
+        if (
+            isinstance(document.value, Mapping)
+            and not document.choices
+            and not document.value.get("error")
+            and not isinstance(document.usage, Mapping)
+        ):
+            empty.append((document, opened))
+    for document, is_later in empty:
+        seen = f"choices is {show(document.value.get('choices', 'absent'), 60)} in a chunk without usage"
+        if is_later:
+            yield Violation(f"{seen}; expected a choice", document.at)
+        else:
+            yield Observation("chunks without choices that open a stream", seen, document.at)
+    if not any(is_later for _, is_later in empty):
         yield Satisfied()
 
 

@@ -162,14 +162,6 @@ def index_counts_chunks(documents: list[Json], call: Call) -> list[Json]:
 
 
 @fault(
-    Stage.REPLY, "choices_are_in_order", also=("batch_order_holds",), only=lambda call: plain(call) and several(call)
-)
-def choices_come_backwards(documents: list[Json], call: Call) -> list[Json]:
-    """The choices of a plain reply are listed last to first."""
-    return [{**document, "choices": document["choices"][::-1]} for document in documents]
-
-
-@fault(
     Stage.TEXTS,
     "batch_order_holds",
     also=(*SWAPPED, "stop_cuts_earliest"),

@@ -222,7 +222,7 @@ def required_member_may_be_missing(refusal: Refusal | None, call: Call, name: st
     return without_problems_of(refusal, name)
 
 
-@fault(Stage.REFUSAL, CHECK, also=ACCEPTED, each=("best_of", "stream_options"), fits=_excluded)
+@fault(Stage.REFUSAL, CHECK, also=ACCEPTED, each=("best_of",), fits=_excluded)
 def excluded_combination_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A `{name}` that conflicts with other members is accepted."""
     if refusal is None or sent(call, name) is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from conformance.model import Contract, Level
 from conformance.model.json_text import dumps, loads
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.messages import Problem, Refusal, Request
@@ -107,18 +106,6 @@ def scheme_is_compared_exactly(refusal: Refusal | None, call: Call) -> Refusal |
 
 
 # Methods, media types and JSON.
-
-
-def _requires_a_media_type(contract: Contract) -> bool:
-    """Only where the document requires the header; elsewhere a server may guess the media type."""
-    rows = (row for row in contract.requirements if row.id == "protocol.wrong-content-type")
-    return any(row.level is not Level.MAY for row in rows)
-
-
-@fault(Stage.ARRIVAL, CHECK, fits=_requires_a_media_type)
-def any_media_type_will_do(request: Request, call: Call) -> Request:
-    """A body of any media type is read as JSON."""
-    return _with_header(request, "content-type", "application/json")
 
 
 @fault(Stage.ARRIVAL, CHECK)

@@ -55,17 +55,25 @@ def deltas_repeat_the_text_so_far(documents: list[Json], call: Call) -> list[Jso
 
 @fault(Stage.REPLY, "chunk_has_choices", also=("chunk_field_conforms", "other_chunks_carry_null_usage"), only=streaming)
 def heartbeat_chunk_has_no_choices(documents: list[Json], call: Call) -> list[Json]:
-    """A chunk with neither choices nor usage is sent to keep the connection open."""
+    """Between tokens, a chunk with neither choices nor usage is sent to keep the connection open."""
     heartbeat = {name: value for name, value in documents[0].items() if name not in {"choices", "usage"}}
-    return [heartbeat, *documents]
+    return [documents[0], heartbeat, *documents[1:]]
 
 
 @fault(
     Stage.REPLY,
-    "chunk_has_choices",
-    only=lambda call: call.streamed and not call.params.include_usage,
-    imitates="A cloud's first chunk holds an empty list of choices and a filter's report.",
+    "chunk_field_conforms",
+    also=(
+        "id_is_not_empty",
+        "created_is_in_seconds",
+        "created_agrees_with_the_clock",
+        "chunks_share_one_id",
+        "chunks_share_one_model",
+    ),
+    only=streaming,
+    imitates="A cloud's first chunk holds a filter's report, an empty list of choices, and no other values.",
 )
-def first_chunk_has_an_empty_list(documents: list[Json], call: Call) -> list[Json]:
-    """The first chunk has an empty list of choices."""
-    return [{**documents[0], "choices": []}, *documents]
+def first_chunk_is_a_filters_report(documents: list[Json], call: Call) -> list[Json]:
+    """The first chunk has no choices, and its id, object, time and model are empty."""
+    report = {"id": "", "object": "", "created": 0, "model": "", "choices": [], "prompt_filter_results": []}
+    return [{**documents[0], **report}, *documents]

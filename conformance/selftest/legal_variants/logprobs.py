@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from conformance.model import Contract, Level, StopText
@@ -120,3 +121,43 @@ def _uncut(text: Text) -> Text:
     top = tuple((last.text + rest if name == last.text else name, value) for name, value in last.top or ())
     steps = (*generation.steps[:-1], replace(last, text=last.text + rest, top=top))
     return replace(text, generation=replace(generation, steps=steps, text=generation.uncut_text))
+
+
+def _register_rounding(name: str, says: str, rounded: Callable[[float], float]) -> None:
+    def change(documents: list[Json], call: Call) -> list[Json]:
+        for choice in choices(documents):
+            if lists := choice.get("logprobs"):
+                values, tops = lists["token_logprobs"], lists["top_logprobs"]
+                lists["token_logprobs"] = [value if value is None else rounded(value) for value in values]
+                lists["top_logprobs"] = [
+                    top and {token: rounded(value) for token, value in top.items()} for top in tops
+                ]
+        return documents
+
+    register(LegalVariant(name, says, alterations=(Alteration(name, Stage.REPLY, change),)))
+
+
+_register_rounding(
+    "scores_have_two_decimals", "Log probabilities are rounded to two decimals.", lambda value: round(value, 2)
+)
+_register_rounding(
+    "scores_have_half_precision",
+    "Log probabilities are multiples of 1/16, as half precision makes them.",
+    lambda value: round(value * 16) / 16,
+)
+
+
+@legal_variant(Stage.REPLY)
+def parts_of_characters_share_a_name(documents: list[Json], call: Call) -> list[Json]:
+    """Each token beyond ASCII is listed as U+FFFD, so that alternatives with equal names are lost."""
+    for choice in choices(documents):
+        if lists := choice.get("logprobs"):
+            lists["tokens"] = [_printable(token) for token in lists["tokens"]]
+            lists["top_logprobs"] = [
+                top and {_printable(token): value for token, value in top.items()} for top in lists["top_logprobs"]
+            ]
+    return documents
+
+
+def _printable(token: str) -> str:
+    return token if token and token.isascii() and not token.startswith("bytes:") else "\ufffd"

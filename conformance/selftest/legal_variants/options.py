@@ -10,6 +10,11 @@ from conformance.selftest.legal_variant import option_variant
 
 option_variant("texts_end_often", "The model often ends its texts early.", model={"endings": Endings.OFTEN})
 option_variant(
+    "texts_end_after_a_token_or_two",
+    "The model ends nearly every text after one token or two.",
+    model={"endings": Endings.EARLY},
+)
+option_variant(
     "texts_end_at_once", "The model ends every text at once, without a token.", model={"endings": Endings.AT_ONCE}
 )
 option_variant("texts_never_end", "The model never ends a text by itself.", model={"endings": Endings.NEVER})
