@@ -90,6 +90,8 @@ def summary(results: Mapping[str, Any]) -> str:
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
+    if classes := results.get("classes"):
+        lines.append(f"  classes: {classes['exercised']:,} of {classes['of']:,}")
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
