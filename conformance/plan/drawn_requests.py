@@ -72,7 +72,10 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
 
 
 def _ranked(context: PlanContext, cases: tuple[RequestCase, ...], *, guaranteed: bool) -> CaseGroup:
-    rank = Rank.NORMAL if context.full or guaranteed else Rank.EXTRA
+    if context.full:
+        rank = Rank.NORMAL if guaranteed else Rank.LAST_RESORT  # the classes of the input model come first
+    else:
+        rank = Rank.NORMAL if guaranteed else Rank.EXTRA
     return CaseGroup("rows", rank, cases, guaranteed=guaranteed)
 
 

@@ -17,7 +17,7 @@ from conformance.model import Credential, RequestCase, Validity
 from conformance.model.json_text import dumps, is_number
 from conformance.plan.adversarial import adversarial_bodies
 from conformance.plan.context import PlanContext
-from conformance.plan.input_model import EVERY_TEXT, InputClass, TextClass, text_classes, valid_classes
+from conformance.plan.input_model import EVERY_TEXT, InputClass, TextClass, text_classes, valid_classes, wrong_type
 from conformance.plan.invalid_requests import breaking_classes, is_oversized
 from conformance.plan.protocol import probes
 from conformance.plan.valid_inputs import COSTLY, MOST_COSTLY
@@ -136,6 +136,8 @@ def keys(case: RequestCase, names: Iterable[str] = ()) -> Iterator[str]:
         return
     for name, value in case.body.items():
         yield f"{name}={dumps(value)}"
+        if case.validity is Validity.INVALID:
+            yield f"{name} is {wrong_type(value)}"
         for path, text in _strings(name, value):
             yield from (f"{path} has {class_name}" for class_name in _names(text))
     if len(case.content) < LONGEST_READ and dumps(case.body).encode() != case.content:

@@ -8,6 +8,7 @@ input wrong is caught whatever the parameter is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,7 +28,8 @@ class InputClass:
     """A kind of value of one input. `path` is `temperature`, `stop[]` or `logit_bias.*`; `value` is the whole member.
 
     `look_alike`: the value of another JSON type that a lenient parser converts, such as `"5"` for 5. `spelled`: the
-    JSON text of the member, where it is not the one that an encoder writes.
+    JSON text of the member, where it is not the one that an encoder writes. `any_value`: another value of the same JSON
+    type is of the same class.
     """
 
     path: str
@@ -35,6 +37,7 @@ class InputClass:
     value: Any
     look_alike: bool = False
     spelled: str = ""
+    any_value: bool = False
 
     @property
     def patch(self) -> dict[str, Any]:
@@ -46,6 +49,8 @@ class InputClass:
         """What a request has that exercises the class; see `input_classes.keys`."""
         if self.value is MISSING:
             return f"{self.path} absent"
+        if self.any_value:
+            return f"{self.path} is {self.name}"
         return f"{top(self.path)}={self.spelled or dumps(self.value)}"
 
 
@@ -115,9 +120,9 @@ EXTREMES: Final[tuple[tuple[str, float], ...]] = (
     ("-10^30", -(10**30)),
 )
 
+WORDS: Final = frozenset({"true", "false", "yes", "off", "null", "none"})  # that a lenient parser takes for others
 WRONG_NAMES: Final[Mapping[str, str]] = {
     "string": "a word",
-    "number": "a fraction",
     "integer": "a number",
     "boolean": "a boolean",
     "array": "a list in a list",
@@ -125,7 +130,6 @@ WRONG_NAMES: Final[Mapping[str, str]] = {
 }
 WRONG_TYPES: Final[Mapping[str, Any]] = {
     "string": "many",
-    "number": 1.5,
     "integer": 1,
     "boolean": True,
     "array": [[True]],
@@ -135,7 +139,7 @@ LONGEST_SHOWN: Final = 60  # characters of a value in the name of a class
 TEXT_INPUTS: Final = frozenset({"prompt", "stop", "suffix", "user"})
 """Members that may be any text; what others mean is not for the schema to say, such as a grammar or an image."""
 DEEP: Final = 2  # members inside of members: few servers look at them, and those that do use one validator for all
-MOST_DEEP: Final = 2
+MOST_DEEP: Final = 2  # classes of each kind
 NUMERIC: Final = frozenset({"integer", "number"})
 
 
@@ -171,20 +175,39 @@ def _placed(value: Any, steps: Sequence[str], inner: Any) -> Any:
 
 def invalid_classes(contract: Contract, path: str, schema: Mapping[str, Any]) -> Iterator[InputClass]:
     """The classes that break the type of an input: every look-alike of a valid value, and every other JSON type."""
-    alike = dict(_look_alikes(schema, contract.limit(path)))
+    deep = path.count(".") >= DEEP
+    alike = dict([*_look_alikes(schema, contract.limit(path))][: MOST_DEEP if deep else None])
     for name, value in alike.items():
         yield InputClass(path, name, member(contract, path, value), look_alike=True)
     seen = {dumps(value) for value in alike.values()}
     wrong = [one for one in _wrong_types(schema, nested=path != top(path)) if dumps(one[1]) not in seen]
-    for name, value in wrong if path.count(".") < DEEP else wrong[-MOST_DEEP:]:
-        yield InputClass(path, name, member(contract, path, value))
+    for name, value in wrong[-MOST_DEEP:] if deep else wrong:
+        any_value = path == top(path) and name in WRONG_NAMES.values()
+        yield InputClass(path, name, member(contract, path, value), any_value=any_value)
+
+
+def wrong_type(value: Any) -> str:
+    """The class of a value of a type that a member does not allow, unless a lenient parser may convert it."""
+    match value:
+        case bool():
+            return WRONG_NAMES["boolean"]
+        case str():
+            return WRONG_NAMES["string"] if re.search("[a-z]{3}", value.lower()) and value not in WORDS else ""
+        case int() | float():
+            return WRONG_NAMES["integer"]
+        case [_, _, *_] | [[*_]]:
+            return WRONG_NAMES["array"]
+        case dict():
+            return WRONG_NAMES["object"]
+    return ""
 
 
 def _wrong_types(schema: Mapping[str, Any], *, nested: bool) -> Iterator[Labelled]:
     types = json_types(schema)
     for name, value in WRONG_TYPES.items():
-        # of a number, a list of one number is among the look-alikes
-        if name not in types and not (types & NUMERIC and name in NUMERIC | {"array"}):
+        # a list of one is among the look-alikes of numbers and strings
+        listed = name == "array" and types & {*NUMERIC, "string"}
+        if name not in types and not listed and not (types & NUMERIC and name in NUMERIC):
             yield WRONG_NAMES[name], value
     if nested and "null" not in types:  # the null of a whole member has a row of its own
         yield "null", None

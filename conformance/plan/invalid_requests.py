@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from conformance.contract.bounds import plainly, top
@@ -14,8 +14,17 @@ from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
+from conformance.plan.drawn_requests import changes, drawn_requests
 from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
-from conformance.plan.input_model import EXTREMES, InputClass, inputs, invalid_classes, near_misses
+from conformance.plan.input_model import (
+    EXTREMES,
+    WRONG_NAMES,
+    InputClass,
+    inputs,
+    invalid_classes,
+    near_misses,
+    wrong_type,
+)
 
 Labelled = tuple[str, Any]
 # What is sent beside the value that breaks a rule. A server that builds each kind of reply on a path of its own may
@@ -28,13 +37,17 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
     STREAM.patch,
     {"prompt": list(IDS), "best_of": 2, "suffix": " and so on.", "max_tokens": 1},
 )
-FEW: Final = 3  # classes of a row
+FEW: Final = 1  # classes of a row
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
 
-def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
-    """One invalid request for each row, alternating between channels; in `full` one for each class that breaks it."""
+def invalid_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
+    """One invalid request for each row, alternating between channels; in `full` one for each class that breaks it.
+
+    But the first class of a row, those are left out of which a drawn body is sent.
+    """
+    drawn_too = _drawn_classes(context, drawn) if context.full else frozenset()
     turn = context.seed
     sent: Counter[str] = Counter()  # how often a class was sent, so that it meets one setting after another
     paired: set[str] = set()  # keywords of which a class was sent on both channels
@@ -42,6 +55,7 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
         if row.area in {"protocol", "auth"}:
             continue
         found = _breaking(context, row, turn)
+        found = [*found[:1], *(one for one in found[1:] if (row.params.get("parameter"), one[0]) not in drawn_too)]
         for index, (label, patch) in enumerate(found if context.full else found[:1]):
             if is_oversized(context, patch):
                 continue  # see `oversized_counts`
@@ -57,6 +71,15 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
             sent[label] += 1
             yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, number, both=both)))
         turn += bool(found)
+
+
+def _drawn_classes(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
+    """The members, and the classes of their types, of the drawn bodies that are surely sent to be refused."""
+    sure = [group for group in drawn_requests(context, drawn) if group.guaranteed and len(group.cases) > 1]
+    pairs = [(group.cases[0].body, group.cases[1].body) for group in sure]
+    return frozenset(
+        (name, wrong_type(body[name])) for host, body in pairs for name in changes(host, body) if name in body
+    )
 
 
 def _breaking(context: PlanContext, row: Requirement, turn: int) -> list[tuple[str, dict[str, Any]]]:
@@ -79,7 +102,8 @@ def breaking_classes(context: PlanContext) -> Iterator[tuple[str, str, Mapping[s
         for label, patch in found:
             (name, value), *others = patch.items()
             path = str(row.params.get("parameter", name))
-            key = f"{row.id} {label}" if others else InputClass(name, label, value).key
+            any_value = path == name and row.params.get("keyword") == "type" and label in WRONG_NAMES.values()
+            key = f"{row.id} {label}" if others else InputClass(name, label, value, any_value=any_value).key
             yield path, label, patch, key
 
 
