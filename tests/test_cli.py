@@ -105,6 +105,24 @@ def test_a_requirement_is_explained_with_both_examples(conformance):
         assert part in out
 
 
+def test_the_input_model_is_listed(conformance):
+    code, out, _ = conformance("plan", "nebius", "--classes")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].split() == ["input", "class", "expected", "gate", "full"]
+    column = lines[0].index("expected")
+    assert {line[column:].split()[0] for line in lines[1:-1]} == {"valid", "invalid", "unspecified"}
+    (row,) = [line for line in lines if line.startswith("echo ") and " 1 for true " in line]
+    assert row.split()[-1].startswith("invalid/")
+    assert lines[-1].startswith("classes: gate ")
+
+
+def test_two_lists_at_once_are_a_mistake(conformance):
+    code, _, err = conformance("plan", "nebius", "--classes", "--cases")
+    assert code == 2
+    assert "expected one of them" in err
+
+
 def test_faults_are_listed(conformance):
     code, out, _ = conformance("serve", "openai", "--faults")
     assert code == 0

@@ -16,7 +16,7 @@ from conformance.plan.boundaries import beyond, ends, open_ends
 from conformance.plan.context import TOKENS_SHORT, PlanContext
 from conformance.plan.covering_rows import coverage, rows
 from conformance.plan.factors import Factor, factors
-from conformance.plan.input_model import inputs, invalid_classes
+from conformance.plan.input_model import WRONG_NAMES, inputs, invalid_classes
 from conformance.plan.parameter_values import factor_level, inside, sample_levels
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
@@ -80,10 +80,10 @@ class TestInvalids:
         rows = [row for row in found.contract.requirements if row.check == "invalid_is_refused" and row.level != "MAY"]
         assert {row.id for row in rows if row.id.startswith("request.")} <= broken
 
-    def test_full_sends_the_first_of_each_row_on_both_channels(self):
+    def test_full_sends_the_first_of_each_kind_of_row_on_both_channels(self):
         parts = [part for case in invalid(plan("openai", "full")) for part in case.groups if part.kind == "channel"]
         channels = Counter(part.role for part in parts)
-        assert channels["plain"] == channels["stream"] > 30
+        assert channels["plain"] == channels["stream"] > 15
 
     def test_gate_takes_the_channels_in_turn(self):
         streamed = Counter(case.body.get("stream") is True for case in invalid(plan("openai")))
@@ -99,7 +99,7 @@ class TestInvalids:
             groups = (part.key for case in invalid(found) for part in case.groups if part.kind == "refuse")
             keys = [key for key in groups if key.startswith(f"request.{path}.")]
             missing = {name for name in names if not any(f" {name}" in key for key in keys)}
-            assert not missing, path
+            assert not missing - set(WRONG_NAMES.values()), path  # drawn bodies have some of these
 
     def test_a_class_meets_plain_streamed_and_rich_requests(self):
         keys = [key_of(case) for case in invalid(plan("openai", "full")) if " a number in quotes" in key_of(case)]
@@ -147,12 +147,15 @@ def outside(limit, body):
 
 class TestSingles:
     @pytest.mark.parametrize("found", FULL, ids=PROVIDERS)
-    def test_full_sends_each_value_of_each_dimension_alone(self, found):
+    def test_full_sends_each_value_alone_that_shows_and_others_together(self, found):
         alone = bodies(case for case in found.cases if case.origin in {"value", "base", "relation"})
         context = replace(found.context, known=found.known)
         for one in factors(context):
             for value in one.levels:
-                assert context.body(value.patch) in alone, value.label
+                if context.traits(one.parameter).visible_in_reply or one.of(context.base) is value:
+                    assert context.body(value.patch) in alone, value.label
+                else:
+                    assert any(value.holds(body) for body in alone), value.label
 
     def test_gate_sends_one_value_of_each_shown_dimension_alone(self):
         base = plan("openai").context.base

@@ -1,10 +1,51 @@
 """The input model, and the requests that are made for its classes."""
 
 import pytest
-from planned import PROVIDERS, contract, plan
+from planned import PROVIDERS, context, contract, plan
 
 from conformance.judge.token_text import keeps
+from conformance.model import Validity
+from conformance.model.json_text import loads
+from conformance.plan.input_classes import input_classes
+from conformance.plan.input_model import TEXTS, near_misses
 from conformance.plan.stop_classes import absent, occurring
+from conformance.plan.valid_inputs import spelled
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+class TestInputModel:
+    def test_full_exercises_every_class(self, provider):
+        missed = plan(provider, "full").classes.missed
+        assert [(one.path, one.name) for one in missed] == []
+
+    def test_every_documented_member_has_classes(self, provider):
+        paths = {one.path.partition("[")[0].partition(".")[0] for one in input_classes(context(provider, "full"))}
+        assert contract(provider).parameters.keys() <= paths
+
+    def test_a_class_is_listed_once(self, provider):
+        keys = [one.key for one in input_classes(context(provider, "full"))]
+        assert len(keys) == len(set(keys))
+
+    def test_prompts_of_every_kind_of_text_are_sent(self, provider):
+        names = {one.name for one in input_classes(context(provider, "full")) if one.path == "prompt[]"}
+        assert TEXTS.keys() <= names
+
+    def test_an_excluded_class_has_a_reason_and_no_requirement_rests_on_it(self, provider):
+        excluded = [one for one in input_classes(context(provider, "full")) if one.excluded]
+        assert all(one.expected is not Validity.INVALID or "memory" in one.excluded for one in excluded)
+
+
+def test_a_near_miss_of_an_enumeration_is_no_member_of_it():
+    found = dict(near_misses(["auto", "json_object"]))
+    assert not {"auto", "json_object"} & set(found.values())
+    assert found["another letter case"] == "AUTO"
+    assert found["another separator"] == "json-object"
+
+
+def test_a_number_in_another_spelling_is_the_same_number():
+    content = spelled({"prompt": "1", "top_p": 1}, {"top_p": "100E-2"})
+    assert content == b'{"prompt":"1","top_p":100E-2}'
+    assert loads(content) == {"prompt": "1", "top_p": 1}
 
 
 class TestStopSequences:

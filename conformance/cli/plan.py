@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from conformance.cli.options import of_targets, options
 from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError, from_environment, present
 from conformance.model import Validity
-from conformance.model.budget import Cost, planned_as
+from conformance.model.budget import PROFILES, Cost, planned_as
+from conformance.report.text import visible
 
 if TYPE_CHECKING:
     from conformance.plan import Plan
@@ -35,6 +37,7 @@ MAX_UNCOVERED_SHOWN = 10
 @click.option("--price-in", type=click.FloatRange(0), help="The price of a million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="The price of a million completion tokens.")
 @click.option("--cases", is_flag=True, help="List only the request cases, with their validity.")
+@click.option("--classes", is_flag=True, help="List only the classes of every input, and the requests that have them.")
 def plan_command(
     provider: str | None,
     config: Path | None,
@@ -42,6 +45,7 @@ def plan_command(
     price_in: float | None,
     price_out: float | None,
     cases: bool,
+    classes: bool,
     lock: Path | None,
     nonce: str | None,
     **given: Any,
@@ -51,6 +55,8 @@ def plan_command(
     Without PROVIDER, shows the same for the targets of conformance.toml. --lock fixes the plan in a file, so that a run
     that sends it can be certified: see docs/certification.md.
     """
+    if cases and classes:
+        raise SettingsError("--cases and --classes are two lists; expected one of them")
     jobs = named(provider, config, globs, given)
     if lock is not None:
         chosen, options = only(jobs, "a locked plan")
@@ -64,11 +70,11 @@ def plan_command(
         worst.append(dry_run.worst)
         if len(jobs) > 1:
             click.echo(f"{chosen.target}: contract {chosen.provider}")
-        for line in _cases(dry_run) if cases else _summary(dry_run, chosen):
+        for line in _classes(chosen) if classes else _cases(dry_run) if cases else _summary(dry_run, chosen):
             click.echo(line)
         if len(jobs) > 1:
             click.echo("")
-    if not cases:
+    if not (cases or classes):
         _print_cost(worst, price_in, price_out)
 
 
@@ -85,6 +91,25 @@ def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | No
 def _cases(dry_run: Plan) -> Iterator[str]:
     for case in dry_run.cases:
         yield f"{case.id}  {case.validity}  {case.note}".rstrip()
+
+
+def _classes(chosen: Settings) -> Iterator[str]:
+    """The input model: input, class, expected validity, and the request of each profile that has it, or why none is."""
+    from conformance.plan.input_classes import exercised
+
+    plans = {profile: forecast(replace(chosen, profile=profile, budget=most)) for profile, most in PROFILES.items()}
+    found = {profile: exercised(made.context, made.cases) for profile, made in plans.items()}
+    full = found["full"]
+    rows = [("input", "class", "expected", *PROFILES)]
+    for one in full.classes:
+        cases = [found[profile].by.get(one.key, one.excluded or "no room") for profile in PROFILES]
+        rows.append((one.path, visible(one.name), one.expected.value, *cases))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    counts = ", ".join(f"{profile} {reach.met:,} of {len(reach.wanted):,}" for profile, reach in found.items())
+    excluded = len(full.classes) - len(full.wanted)
+    yield f"classes: {counts}; {excluded:,} more are sent in no profile, for the reason given"
 
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
@@ -149,6 +174,8 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     for strength, name in ((2, "pairs"), (3, "triples")):
         reach = dry_run.coverage(strength)
         yield f"{name} of values covered: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
+    classes = dry_run.classes
+    yield f"classes of inputs exercised: {classes.met:,} of {len(classes.wanted):,}"
     parameter, count = min(dry_run.drawn_parameters.items(), key=lambda item: item[1])
     drawn = [case for case in dry_run.drawn_cases if case.validity is not Validity.INVALID]
     invalid = len(dry_run.drawn_cases) - len(drawn)

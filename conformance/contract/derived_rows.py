@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -192,16 +193,8 @@ def _not_converted(path: str) -> str:
 
 def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
     """Rows on the types of members, map values and list items; a list item only where one kind of list is allowed."""
-    lists = [branch for branch in branches(parameter.schema) if "items" in branch]
-    narrow = _only_branch(parameter.schema)
-    if len(lists) == 1 and "items" not in narrow:
-        narrow = lists[0]
-    for field in fields(narrow, parameter.name):
-        if (
-            field.path == parameter.name
-            or not json_types(field.schema)
-            or field.path.count(".") + field.path.count("[") > 1
-        ):
+    for field in _nested_fields(parameter):
+        if field.path.count("[") > 1 or not json_types(field.schema):
             continue
         where = Source(parameter.source.at + field.at, parameter.source.page)
         listed = " or ".join(sorted(json_types(field.schema)))
@@ -212,6 +205,20 @@ def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
             params = {"parameter": field.path, "keyword": keyword}
             identity, level = f"request.{field.path}.{keyword}", of_keyword(keyword)
             yield Requirement(identity, "invalid_is_refused", level, Layer.CONTRACT, promise, where, params=params)
+
+
+def _nested_fields(parameter: Parameter) -> Iterator[Field]:
+    """The fields inside a member; of a union, those of its list, and those that one of its objects alone has."""
+    every = branches(parameter.schema)
+    lists = [branch for branch in every if "items" in branch]
+    narrow = _only_branch(parameter.schema)
+    if len(lists) == 1 and "items" not in narrow:
+        narrow = lists[0]
+    yield from (field for field in fields(narrow, parameter.name) if field.path != parameter.name)
+    if len(every) > 1:
+        found = [[*fields(branch, parameter.name)] for branch in every if "properties" in branch]
+        paths = Counter(field.path for one in found for field in one)
+        yield from (field for one in found for field in one if paths[field.path] == 1)
 
 
 def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:

@@ -23,7 +23,7 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
     """The adversarial phase. It is sent in order, so that each plain probe follows the requests that it checks on."""
     if not context.hostile or "alive" not in context.kinds:
         return
-    found = list(_adversarial_bodies(context))
+    found = list(adversarial_bodies(context))
     if not context.full:
         batch = _batch(context, "batch", [*found[:1], *_disconnects(context)], 0)
         yield replace(batch, rank=Rank.RELEVANT)
@@ -70,7 +70,9 @@ def _disconnects(context: PlanContext) -> Iterator[RequestCase]:
         yield context.case("hostile", body, hang_up_after=1)
 
 
-def _adversarial_bodies(context: PlanContext) -> Iterator[RequestCase]:
+def adversarial_bodies(context: PlanContext) -> Iterator[RequestCase]:
+    """Unusual and oversized bodies, each with a note that says what is unusual."""
+
     def raw(note: str, content: bytes, validity: Validity = Validity.UNSPECIFIED) -> RequestCase:
         return RequestCase("", content, "hostile", validity, note=note)
 
@@ -112,4 +114,4 @@ def _with(context: PlanContext, member: str, value: bytes) -> bytes:
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 
-__all__ = ["adversarial_requests"]
+__all__ = ["adversarial_bodies", "adversarial_requests"]

@@ -85,7 +85,10 @@ def again(context: PlanContext, failed: Sequence[Mapping[str, Any]]) -> tuple[Ma
 
 
 def _ranked(context: PlanContext, cases: tuple[RequestCase, ...], *, guaranteed: bool) -> CaseGroup:
-    rank = Rank.NORMAL if context.full or guaranteed else Rank.EXTRA
+    if context.full:
+        rank = Rank.NORMAL if guaranteed else Rank.LAST_RESORT  # the classes of the input model come first
+    else:
+        rank = Rank.NORMAL if guaranteed else Rank.EXTRA
     return CaseGroup("rows", rank, cases, guaranteed=guaranteed)
 
 

@@ -16,6 +16,7 @@ from conformance.model.json_text import dumps
 from conformance.plan.context import PlanContext
 from conformance.plan.covering_rows import Coverage, coverage
 from conformance.plan.factors import factors
+from conformance.plan.input_classes import Exercised, exercised
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.planner import CaseGroups, Drawn, Planner
 from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
@@ -80,6 +81,11 @@ class Plan:
         """The share of the combinations of `strength` factor levels that occurs in these cases."""
         bodies = [case.body for case in self.cases if case.validity is not Validity.INVALID]
         return _coverage(self.context, self.known, bodies, strength)
+
+    @cached_property
+    def classes(self) -> Exercised:
+        """The classes of the input model that these cases exercise."""
+        return exercised(self.context, self.cases)
 
     @cached_property
     def sha256(self) -> str:

@@ -8,14 +8,15 @@ input wrong is caught whatever the parameter is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.contract.bounds import top
 from conformance.contract.derived_rows import fields
 from conformance.contract.openapi import branches
-from conformance.model import Contract, Limit, json_types
+from conformance.model import Contract, Limit, Validity, json_types
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.parameter_values import inside
 
@@ -26,18 +27,40 @@ Labelled = tuple[str, Any]
 class InputClass:
     """A kind of value of one input. `path` is `temperature`, `stop[]` or `logit_bias.*`; `value` is the whole member.
 
-    `look_alike`: the value of another JSON type that a lenient parser converts, such as `"5"` for 5.
+    `look_alike`: the value of another JSON type that a lenient parser converts, such as `"5"` for 5. `spelled`: the
+    JSON text of the member, where it is not the one that an encoder writes. `any_value`: another value of the same JSON
+    type is of the same class.
     """
 
     path: str
     name: str
     value: Any
     look_alike: bool = False
+    spelled: str = ""
+    any_value: bool = False
 
     @property
     def patch(self) -> dict[str, Any]:
         """The members of a request body that have this class."""
         return {top(self.path): self.value}
+
+    @property
+    def key(self) -> str:
+        """What a request has that exercises the class; see `input_classes.keys`."""
+        if self.value is MISSING:
+            return f"{self.path} absent"
+        if self.any_value:
+            return f"{self.path} is {self.name}"
+        return f"{top(self.path)}={self.spelled or dumps(self.value)}"
+
+
+@dataclass(frozen=True)
+class TextClass(InputClass):
+    """A kind of text, which any string at its path may contain beside others."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.path} has {self.name}"
 
 
 # Text that a server must carry through unchanged. Each is a class of its own: code that is right for one may be wrong
@@ -72,10 +95,34 @@ TEXTS: Final[Mapping[str, str]] = {
 }
 LONG_TEXT: Final = "One, two, three, four, five, six, seven, eight, nine, ten. " * 20
 MANY_ITEMS: Final = 17
+KEYS: Final[Mapping[str, str]] = {
+    "a word": "one",
+    "a fraction": "1.5",
+    "a negative number": "-1",
+    "a number in spaces": " 100 ",
+    "empty": "",
+}
+"""Keys of a map by token ids that are none."""
+EVERY_TEXT: Final[Mapping[str, str]] = {**TEXTS, "long text": LONG_TEXT}
+CONTROLS: Final = frozenset(map(chr, (*range(32), 127))) - set("\t\n\r")
+PLAIN_TEXTS: Final = tuple(text for text in TEXTS.values() if CONTROLS.isdisjoint(text))
+CONTROL_TEXTS: Final = tuple(text for text in TEXTS.values() if text not in PLAIN_TEXTS)
+"""Texts that a server may refuse as a whole are kept apart from the others."""
+# Numbers that a parser may wrap, round or overflow; each is outside of every documented range.
+EXTREMES: Final[tuple[tuple[str, float], ...]] = (
+    ("2^63", 2**63),
+    ("-2^63 - 1", -(2**63) - 1),
+    ("1e308", 1e308),
+    ("-1e308", -1e308),
+    ("2^31", 2**31),
+    ("-2^31 - 1", -(2**31) - 1),
+    ("10^30", 10**30),
+    ("-10^30", -(10**30)),
+)
 
+WORDS: Final = frozenset({"true", "false", "yes", "off", "null", "none"})  # that a lenient parser takes for others
 WRONG_NAMES: Final[Mapping[str, str]] = {
     "string": "a word",
-    "number": "a fraction",
     "integer": "a number",
     "boolean": "a boolean",
     "array": "a list in a list",
@@ -83,63 +130,114 @@ WRONG_NAMES: Final[Mapping[str, str]] = {
 }
 WRONG_TYPES: Final[Mapping[str, Any]] = {
     "string": "many",
-    "number": 1.5,
     "integer": 1,
     "boolean": True,
     "array": [[True]],
     "object": {"value": 1},
 }
+LONGEST_SHOWN: Final = 60  # characters of a value in the name of a class
+TEXT_INPUTS: Final = frozenset({"prompt", "stop", "suffix", "user"})
+"""Members that may be any text; what others mean is not for the schema to say, such as a grammar or an image."""
+DEEP: Final = 2  # members inside of members: few servers look at them, and those that do use one validator for all
+MOST_DEEP: Final = 2  # classes of each kind
 NUMERIC: Final = frozenset({"integer", "number"})
 
 
 def nodes(contract: Contract) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every documented input of the body with its schema: members, and what is one level inside them."""
+    """Every documented input of the body with its schema: members, and what is inside them."""
     for name, parameter in contract.parameters.items():
         yield name, parameter.schema
         for branch in branches(parameter.schema):
-            for field in fields(branch, name):
-                if field.path != name and field.path.count(".") + field.path.count("[") == 1:
-                    yield field.path, field.schema
+            yield from ((field.path, field.schema) for field in fields(branch, name) if field.path != name)
 
 
-def member(path: str, value: Any) -> Any:
-    """The top-level member's value in which `value` stands at the end of a path."""
-    rest = path[len(top(path)) :]
-    if rest == "[]":
-        return [value]
-    if rest.startswith("."):
-        return {"100" if rest == ".*" else rest[1:]: value}
-    return value
+def member(contract: Contract, path: str, value: Any) -> Any:
+    """The top-level member's value in which `value` stands at a path, beside what an example has there."""
+    name = top(path)
+    steps = [step.replace("*", "100") for step in path[len(name) :].replace("[]", ".[]").split(".")[1:]]
+    examples = [example for example in contract.examples.get(name, ()) if isinstance(example, Mapping)]
+    fitting = [one for depth in (steps, steps[:-1]) for one in examples if _holds(one, depth)]
+    return _placed(fitting[0] if fitting else {}, steps, value)
+
+
+def _holds(value: Any, steps: Sequence[str]) -> bool:
+    return not steps or (isinstance(value, Mapping) and steps[0] in value and _holds(value[steps[0]], steps[1:]))
+
+
+def _placed(value: Any, steps: Sequence[str], inner: Any) -> Any:
+    if not steps:
+        return inner
+    if steps[0] == "[]":
+        return [_placed({}, steps[1:], inner)]
+    beside = value if isinstance(value, Mapping) else {}
+    return {**beside, steps[0]: _placed(beside.get(steps[0], {}), steps[1:], inner)}
 
 
 def invalid_classes(contract: Contract, path: str, schema: Mapping[str, Any]) -> Iterator[InputClass]:
     """The classes that break the type of an input: every look-alike of a valid value, and every other JSON type."""
-    alike = dict(_look_alikes(schema, contract.limit(path)))
-    yield from (InputClass(path, name, member(path, value), look_alike=True) for name, value in alike.items())
+    deep = path.count(".") >= DEEP
+    alike = dict([*_look_alikes(schema, contract.limit(path))][: MOST_DEEP if deep else None])
+    for name, value in alike.items():
+        yield InputClass(path, name, member(contract, path, value), look_alike=True)
     seen = {dumps(value) for value in alike.values()}
-    for name, value in _wrong_types(schema):
-        if dumps(value) not in seen:
-            yield InputClass(path, name, member(path, value))
+    wrong = [one for one in _wrong_types(schema, nested=path != top(path)) if dumps(one[1]) not in seen]
+    for name, value in wrong[-MOST_DEEP:] if deep else wrong:
+        any_value = path == top(path) and name in WRONG_NAMES.values()
+        yield InputClass(path, name, member(contract, path, value), any_value=any_value)
 
 
-def _wrong_types(schema: Mapping[str, Any]) -> Iterator[Labelled]:
+def wrong_type(value: Any) -> str:
+    """The class of a value of a type that a member does not allow, unless a lenient parser may convert it."""
+    match value:
+        case bool():
+            return WRONG_NAMES["boolean"]
+        case str():
+            return WRONG_NAMES["string"] if re.search("[a-z]{3}", value.lower()) and value not in WORDS else ""
+        case int() | float():
+            return WRONG_NAMES["integer"]
+        case [_, _, *_] | [[*_]]:
+            return WRONG_NAMES["array"]
+        case dict():
+            return WRONG_NAMES["object"]
+    return ""
+
+
+def _wrong_types(schema: Mapping[str, Any], *, nested: bool) -> Iterator[Labelled]:
     types = json_types(schema)
     for name, value in WRONG_TYPES.items():
-        if (
-            name not in types
-            and not (name in {"integer", "number"} and types & {"integer", "number"})
-            and name != "null"
-        ):
+        # a list of one is among the look-alikes of numbers and strings
+        listed = name == "array" and types & {*NUMERIC, "string"}
+        if name not in types and not listed and not (types & NUMERIC and name in NUMERIC):
             yield WRONG_NAMES[name], value
-    items = [branch for branch in branches(schema) if "items" in branch]
-    if items:
+    if nested and "null" not in types:  # the null of a whole member has a row of its own
+        yield "null", None
+    lists = [branch["items"] for branch in branches(schema) if "items" in branch]
+    if lists:
         yield from (("a list of objects", [{"value": 1}]), ("a list of nulls", [None]), ("a list of booleans", [True]))
-        yield from (
-            ("a list of fractions", [72.5]),
-            ("a list of lists of words", [["many"]]),
-            ("a list of lists of fractions", [[72.5]]),
-            ("a list of lists of booleans", [[True]]),
-        )
+    for items in lists:
+        inner = json_types(items)
+        if inner == {"string"} and len(lists) == 1:  # lists that mix the kinds of a union break another rule
+            yield from (
+                ("a list with a number first", [1, "a", "b"]),
+                ("a list with a number in the middle", ["a", 1, "b"]),
+                ("a list with a number last", ["a", "b", 1]),
+                ("a list with null last", ["a", None]),
+            )
+        elif inner & NUMERIC:
+            yield from (
+                ("a list of fractions", [72.5]),
+                ("a list with a fraction last", [72, 45, 90.5]),
+                ("a list with a boolean last", [72, 45, True]),
+                ("a list with null in the middle", [72, None, 90]),
+            )
+        elif inner == {"array"}:
+            yield from (
+                ("a list of lists of words", [["72"]]),
+                ("a list of lists of booleans", [[True]]),
+                ("a list of lists of fractions", [[72.5]]),
+                ("a list of lists with a fraction last", [[72, 45], [90, 50.5]]),
+                ("a list of lists and an id", [[72, 45], 90]),
+            )
 
 
 def _look_alikes(schema: Mapping[str, Any], limit: Limit | None) -> Iterator[Labelled]:
@@ -168,6 +266,27 @@ def _look_alikes(schema: Mapping[str, Any], limit: Limit | None) -> Iterator[Lab
         yield from (("an item for a list", "a"), ("a map for a list", {"0": "a"}), ("a list in quotes", '["a"]'))
 
 
+def near_misses(values: Iterable[Any]) -> Iterator[Labelled]:
+    """Words that are almost one of an enumeration, each for another of its members."""
+    words = [value for value in values if isinstance(value, str) and value]
+    ways: tuple[tuple[str, Callable[[str], str]], ...] = (
+        ("another letter case", str.upper),
+        ("a capital", str.capitalize),
+        ("cut short", lambda word: word[:-1]),
+        ("prolonged", lambda word: f"{word}s"),
+        ("white space before", lambda word: f" {word}"),
+        ("white space behind", lambda word: f"{word}\n"),
+        ("another separator", lambda word: word.replace("_", "-") if "_" in word else word.replace("-", "_")),
+    )
+    for index, (label, change) in enumerate(ways):
+        turned = words[index % len(words) :] + words[: index % len(words)] if words else []
+        near = next((change(word) for word in turned if change(word) not in words), None)
+        if near:
+            yield label, near
+    yield "an unknown word", "no-such-value"
+    yield "an empty word", ""
+
+
 def inputs(contract: Contract) -> dict[str, Mapping[str, Any]]:
     """The inputs of the body by path, the first schema of each."""
     found: dict[str, Mapping[str, Any]] = {}
@@ -179,26 +298,50 @@ def inputs(contract: Contract) -> dict[str, Mapping[str, Any]]:
 def valid_classes(contract: Contract, name: str) -> Iterator[InputClass]:
     """The kinds of values that the schema of a parameter allows; whether a request with one is valid is not said."""
     parameter = contract.parameters[name]
-    limit = contract.limit(name)
-    yield InputClass(name, "null", None)
+    if not parameter.required:
+        yield InputClass(name, "absent", MISSING)
+    if parameter.nullable:
+        yield InputClass(name, "null", None)
     if parameter.default is not MISSING:
         yield InputClass(name, "its default, named", parameter.default)
+    for value in contract.examples.get(name, ()):
+        yield InputClass(name, f"the example {brief(value)}", value)
     for branch in branches(parameter.schema):
-        for value in branch.get("enum", ()):
-            yield InputClass(name, f"the value {dumps(value)}", value)
-        types = json_types(branch)
-        if "boolean" in types:
-            yield from (InputClass(name, dumps(value), value) for value in (True, False))
-        if types & NUMERIC:
-            yield from (InputClass(name, label, value) for label, value in _numbers(limit, whole="number" not in types))
-        if "string" in types and "enum" not in branch:
-            yield InputClass(name, "text of every kind", " ".join(TEXTS.values()))
-            yield InputClass(name, "an empty text", "")
-        if "array" in types:
-            yield InputClass(name, "an empty list", [])
-            yield from _lists(name, branch, contract.limit(f"{name}[]"))
-        if "object" in types:
-            yield from _maps(name, branch)
+        yield from _of_branch(contract, name, branch)
+
+
+def _of_branch(contract: Contract, name: str, branch: Mapping[str, Any]) -> Iterator[InputClass]:
+    limit, types = contract.limit(name), json_types(branch)
+    for value in branch.get("enum", ()):
+        yield InputClass(name, f"the value {brief(value)}", value)
+    if "boolean" in types:
+        yield from (InputClass(name, dumps(value), value) for value in (True, False))
+    if types & NUMERIC:
+        yield from (InputClass(name, label, value) for label, value in _numbers(limit, whole="number" not in types))
+        yield from _spellings(name, limit, whole="number" not in types)
+    if types - {"null"} == {"string"} and "enum" not in branch:
+        for label, text in (("text of every kind", PLAIN_TEXTS), ("control characters", CONTROL_TEXTS)):
+            yield InputClass(name, label, " ".join(text))
+        yield from (InputClass(name, "long text", LONG_TEXT), InputClass(name, "an empty text", ""))
+    if "array" in types:
+        yield InputClass(f"{name}[]", "an empty list", [])
+        yield from _lists(name, branch, contract.limit(f"{name}[]"))
+    if "object" in types:
+        yield from _maps(name, branch, contract.limit(f"{name}.*"))
+
+
+def text_classes(contract: Contract) -> Iterator[TextClass]:
+    """The kinds of text of each string that may be any text: a member, an item of a list, a value of a map."""
+    for path, schema in inputs(contract).items():
+        free = json_types(schema) - {"null"} == {"string"} and not {"enum", "const"} & schema.keys()
+        whole = path == top(path) and any(json_types(branch) == {"string"} for branch in branches(schema))
+        if (free or whole) and path != "model" and top(path) in TEXT_INPUTS | _maps_of_text(contract):
+            yield from (TextClass(path, name, text) for name, text in EVERY_TEXT.items())
+
+
+def _maps_of_text(contract: Contract) -> set[str]:
+    paths = {path for path, schema in nodes(contract) if path.endswith(".*") and json_types(schema) == {"string"}}
+    return {top(path) for path in paths}
 
 
 def _numbers(limit: Limit | None, *, whole: bool) -> Iterator[Labelled]:
@@ -209,29 +352,73 @@ def _numbers(limit: Limit | None, *, whole: bool) -> Iterator[Labelled]:
             value = int(bound) if whole else bound
             yield f"the {label} value", value
             yield f"a step inside of the {label} value", round(value + sign * step, 6)
-    yield from (("zero", 0), ("a negative number", -1), ("2^31", 2**31), ("2^53", 2**53))
-    if not whole:
-        yield from (("a fraction", 0.5), ("a fraction of many digits", 0.123456789012345))
+    yield from (("zero", 0), ("a negative number", -1))
+    if whole:
+        yield from (("2^31", 2**31), ("2^53", 2**53), ("2^53 + 1", 2**53 + 1), ("30 digits", 10**29 + 7))
+    else:
+        yield from (("a fraction", 0.5), ("a fraction of many digits", 0.123456789012345), ("a tiny number", 1e-9))
+
+
+def _spellings(name: str, limit: Limit | None, *, whole: bool) -> Iterator[InputClass]:
+    """A number that a parser sees to be the same, written in another way."""
+    number = inside(limit, (1, 2, 0, 3))
+    if number is not None and number == int(number):
+        one = int(number)
+        yield InputClass(name, "a whole number with a point", float(one))
+        yield InputClass(name, "a number with an exponent", float(one), spelled=f"{one}e0")
+        yield InputClass(name, "a number with a large exponent", float(one), spelled=f"{one}00E-2")
+    if limit is None or limit.place(0) is not Validity.INVALID:
+        yield InputClass(name, "minus zero", 0 if whole else -0.0, spelled="-0")
 
 
 def _lists(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterator[InputClass]:
     items = schema.get("items", {})
-    if json_types(items) != {"string"}:
-        return
     most = int(limit.high) if limit is not None and limit.high is not None else MANY_ITEMS
-    for size in sorted({1, 2, 3, most}):
-        yield InputClass(f"{name}[]", f"{size} items", [f"item {place}" for place in range(size)])
-    yield InputClass(f"{name}[]", "an item twice", ["item", "item"])
-    texts = list(TEXTS.items())
-    for start in range(0, len(texts), most):
-        some = texts[start : start + most]
-        yield InputClass(f"{name}[]", f"items: {', '.join(label for label, _ in some)}", [text for _, text in some])
+    sizes = sorted({1, 2, 3, most})
+    path = f"{name}[]"
+    types = json_types(items)
+    if types == {"string"}:
+        for size in sizes:
+            yield InputClass(path, f"{size} items", [f"item {place}" for place in range(size)])
+        yield InputClass(path, "an item twice", ["item", "item"])
+        texts = (*PLAIN_TEXTS, *CONTROL_TEXTS, LONG_TEXT)
+        for start in () if name == "prompt" else range(0, len(texts), most):  # prompts of each kind are echoed
+            yield InputClass(path, f"items of texts from {start + 1}", list(texts[start : start + most]))
+    elif types == {"array"}:
+        for size in sizes:
+            yield InputClass(path, f"{size} lists of ids", [[72 + place, 45, 90] for place in range(size)])
+        yield InputClass(path, "a list of ids twice", [[72, 45], [72, 45]])
+        yield InputClass(path, "lists of ids of several lengths", [[72], [45, 90, 61, 84], [90, 50]])
+    elif types & NUMERIC:
+        for size in sizes:
+            yield InputClass(path, f"{size} ids", [72 - place for place in range(size)])
+        yield InputClass(path, "an id twice", [72, 72])
 
 
-def _maps(name: str, schema: Mapping[str, Any]) -> Iterator[InputClass]:
+def _maps(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterator[InputClass]:
     values = schema.get("additionalProperties")
-    types = json_types(values) if isinstance(values, Mapping) else set()
-    value: Any = 1 if types & NUMERIC else "text" if types == {"string"} else None
-    if value is not None:
-        for size in (1, 2, 3, MANY_ITEMS):
-            yield InputClass(f"{name}.*", f"{size} entries", {str(100 + place): value for place in range(size)})
+    path = f"{name}.*"
+    if not isinstance(values, Mapping):
+        return
+    types = json_types(values)
+    if types == {"string"}:
+        for size in (0, 1, 2, 3, MANY_ITEMS):
+            yield InputClass(path, f"{size} entries", {f"key {place}": f"text {place}" for place in range(size)})
+        for label, texts in (("text", PLAIN_TEXTS), ("control characters", (*CONTROL_TEXTS, LONG_TEXT))):
+            half = len(texts) // 2
+            pair = {"1": " ".join(texts[:half]), "2": " ".join(texts[half:])}
+            yield InputClass(path, f"values with {label}", pair)
+        yield InputClass(path, "a key of words", {"Grüße, a.b [c]": "text"})
+    elif types & NUMERIC:
+        for size in (0, 1, 2, 3, MANY_ITEMS):
+            yield InputClass(path, f"{size} entries", {str(100 + place): 1 for place in range(size)})
+        for label, value in _numbers(limit, whole="number" not in types):
+            yield InputClass(path, label, {"100": value})
+        for label, key in KEYS.items():
+            yield InputClass(path, f"a key that is {label}", {key: 1})
+
+
+def brief(value: Any) -> str:
+    """A value as JSON, cut where it is long."""
+    text = dumps(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."

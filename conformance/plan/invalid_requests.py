@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from conformance.contract.bounds import plainly, top
+from conformance.contract.openapi import branches
+from conformance.contract.validity import combines
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
+from conformance.plan.drawn_requests import changes, drawn_requests
 from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
-from conformance.plan.input_model import InputClass, inputs, invalid_classes
+from conformance.plan.input_model import (
+    EXTREMES,
+    WRONG_NAMES,
+    InputClass,
+    inputs,
+    invalid_classes,
+    near_misses,
+    wrong_type,
+)
 
 Labelled = tuple[str, Any]
-# Numbers that a parser may wrap, round or overflow; each is outside of every documented range.
-EXTREMES: Final[tuple[tuple[str, float], ...]] = (
-    ("2^63", 2**63),
-    ("-2^63 - 1", -(2**63) - 1),
-    ("1e308", 1e308),
-    ("-1e308", -1e308),
-    ("2^31", 2**31),
-    ("-2^31 - 1", -(2**31) - 1),
-)
 # What is sent beside the value that breaks a rule. A server that builds each kind of reply on a path of its own may
 # check its input on some of them only, so the refusals of `full` take turns over the smallest request and rich ones.
 BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2, "temperature": 1}
@@ -35,28 +37,27 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
     STREAM.patch,
     {"prompt": list(IDS), "best_of": 2, "suffix": " and so on.", "max_tokens": 1},
 )
-FEW: Final = 3  # classes of a row
+FEW: Final = 1  # classes of a row
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
 
-def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
-    """One invalid request for each row, alternating between channels; in `full` one for each class that breaks it."""
-    rules = {rule.id: rule for rule in context.contract.combinations}
+def invalid_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
+    """One invalid request for each row, alternating between channels; in `full` one for each class that breaks it.
+
+    But the first class of a row, those are left out of which a drawn body is sent.
+    """
+    drawn_too = _drawn_classes(context, drawn) if context.full else frozenset()
     turn = context.seed
     sent: Counter[str] = Counter()  # how often a class was sent, so that it meets one setting after another
     paired: set[str] = set()  # keywords of which a class was sent on both channels
     for row in context.rows_on("refuse"):
         if row.area in {"protocol", "auth"}:
             continue
-        rule = rules.get(str(row.params.get("combination")))
-        found = (
-            _combination(context, rule)
-            if rule
-            else [one for one in _changes(context, row, turn) if _breaks_one_rule(context, one[1])]
-        )
+        found = _breaking(context, row, turn)
+        found = [*found[:1], *(one for one in found[1:] if (row.params.get("parameter"), one[0]) not in drawn_too)]
         for index, (label, patch) in enumerate(found if context.full else found[:1]):
-            if _is_oversized(context, patch):
+            if is_oversized(context, patch):
                 continue  # see `oversized_counts`
             rank = _rank(context, row, index)
             keyword = str(row.params.get("keyword", row.id))
@@ -72,6 +73,40 @@ def invalid_requests(context: PlanContext) -> Iterator[CaseGroup]:
         turn += bool(found)
 
 
+def _drawn_classes(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
+    """The members, and the classes of their types, of the drawn bodies that are surely sent to be refused."""
+    sure = [group for group in drawn_requests(context, drawn) if group.guaranteed and len(group.cases) > 1]
+    pairs = [(group.cases[0].body, group.cases[1].body) for group in sure]
+    return frozenset(
+        (name, wrong_type(body[name])) for host, body in pairs for name in changes(host, body) if name in body
+    )
+
+
+def _breaking(context: PlanContext, row: Requirement, turn: int) -> list[tuple[str, dict[str, Any]]]:
+    """The changes of the base request that break a row and nothing else, with labels."""
+    wanted = row.params.get("combination")
+    rule = next((rule for rule in context.contract.combinations if rule.id == wanted), None)
+    if rule is not None:
+        return _combination(context, rule)
+    return [one for one in _changes(context, row, turn) if _breaks_one_rule(context, one[1])]
+
+
+def breaking_classes(context: PlanContext) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
+    """Each class that breaks a row: its input, its name, the members that have it, and the key of `input_classes`."""
+    turn = context.seed
+    for row in context.rows_on("refuse"):
+        if row.area in {"protocol", "auth"}:
+            continue
+        found = _breaking(context, row, turn)
+        turn += bool(found)
+        for label, patch in found:
+            (name, value), *others = patch.items()
+            path = str(row.params.get("parameter", name))
+            any_value = path == name and row.params.get("keyword") == "type" and label in WRONG_NAMES.values()
+            key = f"{row.id} {label}" if others else InputClass(name, label, value, any_value=any_value).key
+            yield path, label, patch, key
+
+
 def _rank(context: PlanContext, row: Requirement, index: int) -> Rank:
     """The first class of each row comes before the others, which show the same row."""
     if index:
@@ -85,12 +120,13 @@ def oversized_counts(context: PlanContext) -> Iterator[RequestCase]:
     for row in context.rows_on("refuse") if context.full else ():
         if row.params.get("keyword") == "maximum":
             for label, patch in list(_changes(context, row, context.seed))[:MOST]:
-                if _is_oversized(context, patch) and _breaks_one_rule(context, patch):
+                if is_oversized(context, patch) and _breaks_one_rule(context, patch):
                     probe = part("refuse", f"{row.id} {label}", "probe")
                     yield context.case("invalid", context.body(patch), probe, breaks=(row.id,), hostile=True)
 
 
-def _is_oversized(context: PlanContext, patch: Mapping[str, Any]) -> bool:
+def is_oversized(context: PlanContext, patch: Mapping[str, Any]) -> bool:
+    """Whether members ask for more choices than a server that accepts them could hold."""
     counts = (value for name, value in patch.items() if context.traits(name).multiplies_cost)
     return any(isinstance(count, (int, float)) and count >= OVERSIZED for count in counts)
 
@@ -150,10 +186,36 @@ def _stops(context: PlanContext) -> list[Any]:
 
 
 def _combination(context: PlanContext, rule: Combination) -> list[tuple[str, dict[str, Any]]]:
-    """The example of a combination, where the contract makes it invalid."""
-    body = context.body(rule.example)
-    known = context.has(*rule.example) and context.validity(dumps(body).encode(), body) is Validity.INVALID
-    return [("example", dict(rule.example))] if known else []
+    """The example of a combination, and its variants, where the contract makes them invalid and it alone does."""
+    if not context.has(*rule.example):
+        return []
+    found = [("example", dict(rule.example)), *_variants(context, rule)]
+    return [(label, patch) for label, patch in found if _is_broken(context, rule, patch)]
+
+
+def _is_broken(context: PlanContext, rule: Combination, patch: Mapping[str, Any]) -> bool:
+    body = context.body(patch)
+    others = (one for one in context.contract.combinations if one.id != rule.id)
+    invalid = context.validity(dumps(body).encode(), body) is Validity.INVALID
+    return invalid and (patch == rule.example or not any(combines(context.contract, one, body) for one in others))
+
+
+def _variants(context: PlanContext, rule: Combination) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Of an example with one member: near misses of the words inside it, and its items in another order."""
+    if len(rule.example) != 1:
+        return
+    ((name, example),) = rule.example.items()
+    if isinstance(example, Mapping):
+        for key in example:
+            known = [one.get(key) for one in context.contract.examples.get(name, ()) if isinstance(one, Mapping)]
+            if len(example) == 1 and all(isinstance(word, str) for word in known) and example[key] not in known:
+                yield from ((label, {name: {key: word}}) for label, word in near_misses(known))
+                yield "absent", {name: {}}
+    elif isinstance(example, list) and len(example) > 1:
+        first, last = example[0], example[-1]
+        for label, items in (("first", [last, first, first]), ("in the middle", [first, last, first]),
+                             ("last", [first, first, last])):  # fmt: skip
+            yield f"the odd item {label}", {name: items}
 
 
 def _changes(context: PlanContext, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -172,7 +234,8 @@ def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterato
         case "nullable":
             yield "null", None
         case "enum":
-            yield from (("an unknown word", "no-such-value"), ("an empty word", ""), ("an odd case", "DeFaUlT"))
+            allowed = [one for branch in branches(context.contract.parameters[path].schema) for one in branch["enum"]]
+            yield from near_misses(allowed)
         case "type" | "coercion":
             found = [(input_class.name, input_class.value) for input_class in _classes(context, path, keyword)]
             yield from _rotated(found, turn)
@@ -186,13 +249,15 @@ def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[La
 
 
 def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
-    found = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
-    yield from found[:1]
-    if not limit.parameter.endswith("[]"):
-        high = keyword == "maximum"
-        far = [(name, shaped(limit.parameter, value)) for name, value in EXTREMES if (value > 0) is high]
-        yield from _rotated(far, turn)[:1]
-    yield from found[1:]
+    """Just outside of a range, and far outside: by a thousand, or as numbers that overflow."""
+    near, *others = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
+    yield near
+    if limit.parameter.endswith("[]"):
+        yield from others
+        return
+    far = [(name, shaped(limit.parameter, value)) for name, value in EXTREMES if (value > 0) is (keyword == "maximum")]
+    yield from _rotated([*far, others.pop()], turn)[:1]
+    yield from others
 
 
 def _classes(context: PlanContext, path: str, keyword: str) -> Iterator[InputClass]:
@@ -210,4 +275,4 @@ def _breaks_one_rule(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     return context.validity(dumps(body).encode(), body) is Validity.INVALID and not context.clashes(body)
 
 
-__all__ = ["invalid_requests", "oversized_counts"]
+__all__ = ["breaking_classes", "invalid_requests", "is_oversized", "oversized_counts"]

@@ -124,7 +124,7 @@ PARTS: Final = (
     Part(protocol, ("learned",)),
     Part(single_values, ("values", "rows", "learned")),
     Part(members_of_rows, ("values",)),
-    Part(invalid_requests, ("values", "learned")),
+    Part(invalid_requests, ("values", "learned"), uses_drawn=True),
     Part(valid_inputs, ("rows",)),
     Part(relations, ("base", "values", "rows")),
     Part(prerequisites, ("values", "rows")),

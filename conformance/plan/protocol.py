@@ -23,7 +23,7 @@ CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
 def protocol(context: PlanContext) -> Iterator[CaseGroup]:
     """A case for each protocol row, and one for each kind of wrong credential where the run has a key."""
     watched = [part("alive", "protocol", "hostile")] if context.hostile and "alive" in context.kinds else []
-    for row, case in _probes(context):
+    for row, case in probes(context):
         if row not in context.rows:
             continue
         kind = "accept" if case.validity is Validity.VALID else "refuse"
@@ -39,7 +39,8 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
         yield CaseGroup("learned", Rank.RELEVANT if first else Rank.OBSERVED, (control, probe))
 
 
-def _probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
+def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
+    """Each protocol row with a request that it is about."""
     base = dumps(context.base).encode()
 
     def bad(row: str, content: bytes, **more: Any) -> tuple[str, RequestCase]:
@@ -79,4 +80,4 @@ def _raw(context: PlanContext, member: str, value: bytes) -> bytes:
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 
-__all__ = ["protocol"]
+__all__ = ["probes", "protocol"]

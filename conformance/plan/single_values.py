@@ -62,9 +62,16 @@ def single_values(context: PlanContext) -> Iterator[CaseGroup]:
 
 
 def _all_levels_alone(context: PlanContext) -> Iterator[CaseGroup]:
+    together: list[FactorLevel] = []
     for factor in factors(context):
-        yield from (value_alone(context, value, rank=Rank.ESSENTIAL) for value in factor.levels[1:])
-    yield from (value_alone(context, value, rank=Rank.NORMAL) for value in _listed_values(context))
+        alone = context.traits(factor.parameter).visible_in_reply
+        sure = [value for value in factor.levels[1:] if context.validity_alone(value.patch) is Validity.VALID]
+        together += [] if alone else sure
+        for value in factor.levels[1:]:
+            if alone or value not in sure:
+                yield value_alone(context, value, rank=Rank.ESSENTIAL)
+    together += [value for value in _listed_values(context) if value not in together]
+    yield from joint_cases(context, together, "values", Rank.ESSENTIAL)
     yield from (value_alone(context, value, rank=Rank.ESSENTIAL) for value in _nulls(context))
     yield from _echo_without_generation(context)
 
@@ -386,7 +393,7 @@ def _listed_values(context: PlanContext) -> Iterator[FactorLevel]:
         listed = "enum" in parameter.schema or name in context.contract.examples
         if listed and context.has(name) and name not in {"model", "prompt"}:
             for value in sample_levels(context.contract, name)[:MOST_LISTED]:
-                if context.validity_alone(value.patch) is not Validity.INVALID:
+                if context.validity_alone(value.patch) is Validity.VALID:
                     yield value
 
 

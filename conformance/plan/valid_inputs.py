@@ -2,61 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.model import Validity
-from conformance.model.json_text import dumps
+from conformance.model.json_text import MISSING, dumps, is_number
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import PlanContext, part
+from conformance.plan.context import PROMPT, PlanContext, part
 from conformance.plan.factors import allowed_members, streaming
-from conformance.plan.input_model import LONG_TEXT, TEXTS, valid_classes
+from conformance.plan.input_model import CONTROL_TEXTS, LONG_TEXT, PLAIN_TEXTS, InputClass, valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level
 from conformance.plan.single_values import joint_cases
 
-CONTROLS: Final = frozenset(map(chr, (*range(32), 127))) - set("\t\n\r")
 SIZES: Final = (3, 17)  # prompts of a batch
-# These decide what a request costs; their values are tried by themselves.
-COSTLY: Final = frozenset({"model", "prompt", "max_tokens", "n", "best_of", "stream", "stream_options", "echo"})
+# Other parts of the plan try these; the values of the second set decide what a request costs, so they go together.
+ELSEWHERE: Final = frozenset({"model", "stream", "echo"})
+COSTLY: Final = frozenset({"max_tokens", "n", "best_of"})
+MOST_COSTLY: Final = 128  # choices or tokens
+MOST_OPEN: Final = 14  # requests with values that the contract leaves open
 
 
 def valid_inputs(context: PlanContext) -> Iterator[CaseGroup]:
     """The classes that no factor has, in joint cases; and batches whose prompts are the classes of text."""
     if not context.full:
         return
-    yield from joint_cases(context, _untried(context), "rows", Rank.USEFUL)
+    levels = levels_of_classes(context)
+    for costly in (False, True):
+        some = [level for level in levels if (not COSTLY.isdisjoint(level.patch)) is costly]
+        yield from joint_cases(context, some, "rows", Rank.USEFUL)
+    yield from _spelled(context)
+    yield from _open(context)
     for key, prompts in _batches():
         yield from _batch(context, key, prompts)
 
 
-def _untried(context: PlanContext) -> list[FactorLevel]:
+def levels_of_classes(context: PlanContext) -> list[FactorLevel]:
+    """The valid classes of each parameter that costs little, as levels; those left out that the target rejects."""
     found: dict[str, FactorLevel] = {}
-    for name in context.contract.parameters:
-        if name in COSTLY or not context.has(name):
-            continue
-        for one in valid_classes(context.contract, name):
-            level = factor_level(name, one.value)
-            refused = context.known.refused.keys() | context.known.in_doubt
-            if level.label not in refused and context.validity_alone(level.patch) is Validity.VALID:
-                found.setdefault(dumps(level.patch), level)
+    for one in _classes(context):
+        level = factor_level(*next(iter(one.patch.items())))
+        if "stream_options" in one.patch and context.has("stream"):
+            level = FactorLevel(level.label, {"stream": True, **one.patch})
+        refused = context.known.refused.keys() | context.known.in_doubt
+        if level.label not in refused and not one.spelled and context.validity_alone(level.patch) is Validity.VALID:
+            found.setdefault(dumps(level.patch), level)
     return list(found.values())
 
 
-def _batches() -> Iterator[tuple[str, list[str]]]:
+def _classes(context: PlanContext) -> Iterator[InputClass]:
+    for name in context.contract.parameters:
+        if name not in ELSEWHERE and context.has(name):
+            for one in valid_classes(context.contract, name):
+                costs = name in COSTLY and is_number(one.value) and one.value > MOST_COSTLY
+                if one.value not in (MISSING, None) and not costs:
+                    yield one
+
+
+def _spelled(context: PlanContext) -> Iterator[CaseGroup]:
+    """Numbers that are written in another way, each way in one request: valid, as JSON has them equal."""
+    ways: dict[str, dict[str, InputClass]] = {}
+    for one in _classes(context):
+        if one.spelled and context.validity_alone(one.patch) is Validity.VALID:
+            ways.setdefault(one.name, {})[one.path] = one
+    for way, members in ways.items():
+        values = {name: one.value for name, one in members.items()}
+        content = spelled(context.body(values), {name: one.spelled for name, one in members.items()})
+        key = f"request.{next(iter(members))}.accepts {way}"
+        control = context.case("base", context.base, part("accept", key, "control"))
+        validity = context.validity_of(context.body(values))
+        joint = context.case("value", content, part("accept", key, "joint"), validity=validity)
+        yield CaseGroup("rows", Rank.USEFUL, (control, joint))
+
+
+def spelled(body: Mapping[str, Any], numbers: Mapping[str, str]) -> bytes:
+    """A body in which some members are given as JSON text."""
+    rest = dumps({name: value for name, value in body.items() if name not in numbers})
+    return (rest[:-1] + "".join(f',"{name}":{text}' for name, text in numbers.items()) + "}").encode()
+
+
+def _open(context: PlanContext) -> Iterator[CaseGroup]:
+    """What the contract leaves open, many in one request: whatever becomes of it, the reply is judged as any other."""
+    by_name: dict[str, list[InputClass]] = {}
+    for one in _classes(context):
+        if context.validity_alone(one.patch) is Validity.UNSPECIFIED:
+            by_name.setdefault(next(iter(one.patch)), []).append(one)
+    for index in range(min(MOST_OPEN, max(map(len, by_name.values()), default=0))):
+        members = {name: found[index] for name, found in by_name.items() if index < len(found)}
+        values = {name: one.value for name, one in members.items()}
+        content = spelled(context.body(values), {name: one.spelled for name, one in members.items() if one.spelled})
+        case = context.case("edge", content, validity=Validity.UNSPECIFIED)
+        yield CaseGroup("rows", Rank.OBSERVED, (case,))
+
+
+def _batches() -> Iterator[tuple[str, Sequence[str]]]:
     # what a server may refuse spoils its own batch only
-    controls = [text for text in TEXTS.values() if text.isascii() and not CONTROLS.isdisjoint(text)]
-    yield "texts", [text for text in TEXTS.values() if text not in controls]
-    yield "texts with control characters", [*controls, LONG_TEXT]
+    yield "texts", PLAIN_TEXTS
+    yield "texts with control characters", (*CONTROL_TEXTS, LONG_TEXT)
     for size in SIZES:
         yield f"{size} prompts", [f"Item {place} of {size}:" for place in range(size)]
-    yield "an empty prompt among others", ["One, two", "", "three, four"]
+    yield "empty prompts first, in the middle and last", ["", PROMPT, "", "One, two", ""]
 
 
-def _batch(context: PlanContext, key: str, prompts: list[str]) -> Iterator[CaseGroup]:
+def _batch(context: PlanContext, key: str, prompts: Sequence[str]) -> Iterator[CaseGroup]:
     """A batch, plain and streamed, echoed where it can be, so that every text has to come back as it was sent."""
-    wanted: dict[str, Any] = {"prompt": prompts, "max_tokens": 1, "echo": True}
+    wanted: dict[str, Any] = {"prompt": list(prompts), "max_tokens": 1, "echo": True}
     patch = allowed_members(context, wanted)
-    if patch.get("prompt") != prompts:
+    if patch.get("prompt") != list(prompts):
         return
     row = f"request.prompt.accepts {key}"
     control = context.case("base", context.base, part("accept", row, "control"))
@@ -65,3 +116,6 @@ def _batch(context: PlanContext, key: str, prompts: list[str]) -> Iterator[CaseG
     if context.has("stream"):
         streamed = context.case("value", context.body(patch, streaming(context)), part("twin", key, "stream"))
         yield CaseGroup("rows", Rank.USEFUL, (plain, streamed))
+
+
+__all__ = ["levels_of_classes", "spelled", "valid_inputs"]

@@ -191,6 +191,8 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     attempts = totals.get("attempts", totals.get("requests", 0))
     yield "requests", f"{totals.get('requests', 0):,} in {plural(attempts, 'attempt')}", ""
     yield "tokens", f"{totals.get('prompt_tokens', 0):,} prompt, {totals.get('completion_tokens', 0):,} completion", ""
+    if classes := results.get("classes"):
+        yield "classes", f"{classes['exercised']:,} of {classes['of']:,}", "classes of inputs that the requests have"
     yield "started", results["started_at"].replace("T", " ").replace("+00:00", " UTC"), ""
     yield "took", f"{results['duration_s']:,.1f} s", ""
 

@@ -16,7 +16,11 @@ from jsonschema.exceptions import best_match
 from conformance import __version__
 from conformance.config.waivers import Waiver
 from conformance.judge.catalogue import load
+from conformance.model import Credential
+from conformance.model.budget import planned_as
 from conformance.model.clock import today
+from conformance.plan import PlanOptions, plan_context
+from conformance.plan.input_classes import exercised
 from conformance.report import drawn
 from conformance.report.replay_commands import Destination, curl, python
 from conformance.report.tally import VERDICTS, exit_code, index, score
@@ -87,10 +91,26 @@ def document(
         "mutation_score": mutation_score(contract.provider, run.profile),
         "totals": dict(run.totals),
         "drawn": drawn.counted(run),
+        "classes": _classes(run),
         "index": index(rows),
         "score": score(rows),
         "requirements": rows,
     }
+
+
+def _classes(run: Run) -> dict[str, int]:
+    """How many classes of the input model the requests of a run had, of all that a full run sends."""
+    cases = [exchange.case for exchange in run.exchanges]
+    options = PlanOptions(
+        model=run.target.model,
+        profile=planned_as(run.profile),
+        seed=run.seed,
+        claims=run.claims,
+        hostile=any(case.hostile for case in cases),
+        has_key=any(case.credential is not Credential.KEY for case in cases),
+    )
+    reach = exercised(plan_context(run.contract, load(), options), cases)
+    return {"exercised": reach.met, "of": len(reach.wanted)}
 
 
 def _source(source: Source) -> dict[str, str]:

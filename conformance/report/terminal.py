@@ -94,6 +94,8 @@ def summary(results: Mapping[str, Any]) -> str:
     ]
     said, warning = drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
+    if classes := results.get("classes"):
+        lines.append(f"  classes: {classes['exercised']:,} of {classes['of']:,}")
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
