@@ -33,6 +33,7 @@ MAX_UNCOVERED_SHOWN = 10
 @click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock. [random]")
 @click.option("--price-in", type=click.FloatRange(0), help="The price of a million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="The price of a million completion tokens.")
+@click.option("--contexts", is_flag=True, help="List only the promises by setting, and why one is not shown in it.")
 @click.option("--cases", is_flag=True, help="List only the request cases, with their validity.")
 def plan_command(
     provider: str | None,
@@ -40,6 +41,7 @@ def plan_command(
     globs: tuple[str, ...],
     price_in: float | None,
     price_out: float | None,
+    contexts: bool,
     cases: bool,
     lock: Path | None,
     nonce: str | None,
@@ -63,11 +65,11 @@ def plan_command(
         worst.append(dry_run.worst)
         if len(jobs) > 1:
             click.echo(f"{chosen.target}: contract {chosen.provider}")
-        for line in _cases(dry_run) if cases else _summary(dry_run, chosen):
+        for line in _contexts(dry_run) if contexts else _cases(dry_run) if cases else _summary(dry_run, chosen):
             click.echo(line)
         if len(jobs) > 1:
             click.echo("")
-    if not cases:
+    if not (contexts or cases):
         _print_cost(worst, price_in, price_out)
 
 
@@ -84,6 +86,33 @@ def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | No
 def _cases(dry_run: Plan) -> Iterator[str]:
     for case in dry_run.cases:
         yield f"{case.id}  {case.validity}  {case.note}".rstrip()
+
+
+def _contexts(dry_run: Plan) -> Iterator[str]:
+    """A line for each requirement, with the number of cases that show it in each setting, and the reasons for none."""
+    from conformance.plan.setting_coverage import setting_coverage
+
+    cells = list(setting_coverage(dry_run.context, dry_run.cases))
+    settings = list(dict.fromkeys(cell.setting for cell in cells))
+    reasons = {
+        reason: index for index, reason in enumerate(dict.fromkeys(cell.reason for cell in cells if cell.reason))
+    }
+    rows: dict[str, list[str]] = {}
+    for cell in cells:
+        mark = str(cell.cases) if cell.cases else f"({_letter(reasons[cell.reason])})" if cell.reason else "HOLE"
+        rows.setdefault(cell.requirement, []).append(mark)
+    width = max(map(len, rows), default=0)
+    yield f"{'':<{width}} " + " ".join(f"{name:>8}" for name in settings)
+    for requirement, marks in rows.items():
+        yield f"{requirement:<{width}} " + " ".join(f"{mark:>8}" for mark in marks)
+    for reason, index in reasons.items():
+        yield f"({_letter(index)}) {reason}"
+    shown, holes = sum(bool(cell.cases) for cell in cells), sum(cell.hole for cell in cells)
+    yield f"{shown:,} of {len(cells):,} promises in a setting are shown, {holes} are not and have no reason"
+
+
+def _letter(index: int) -> str:
+    return chr(ord("a") + index)
 
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:
