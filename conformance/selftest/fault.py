@@ -123,12 +123,12 @@ def plant(
             if full_name in REGISTERED:
                 raise ValueError(f"two faults are called {full_name}")
             conditions = [given for given in (only, CONDITIONS.get(condition)) if given is not None]
-            conditional = _conditional(_bound(change, parameter), conditions)
+            altered = conditional(_bound(change, parameter), conditions)
             REGISTERED[full_name] = Fault(
                 name=full_name,
                 says=says.replace("{name}", parameter),
                 check=check,
-                alteration=Alteration(full_name, stage, conditional),
+                alteration=Alteration(full_name, stage, altered),
                 others=tuple(others),
                 besides=(*also, *(("relations",) if condition in PARTIAL else ())),
                 needs=(*needs, *((parameter,) if parameter else ())),
@@ -147,7 +147,8 @@ def _fitting(fits: Callable[..., bool] | None, parameter: str) -> Callable[[Cont
     return lambda contract: fits(contract, parameter)
 
 
-def _conditional(change: Change, conditions: Sequence[Condition]) -> Change:
+def conditional(change: Change, conditions: Sequence[Condition]) -> Change:
+    """The change on the calls that meet all conditions."""
     if not conditions:
         return change
     return lambda value, call: change(value, call) if all(condition(call) for condition in conditions) else value

@@ -6,12 +6,14 @@ wrong, `CONTEXTS` where; the faults are their products, less those of a context 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+from zlib import crc32
 
 from conformance.model import Contract
-from conformance.reference.alterations import Call, Stage
+from conformance.reference.alterations import Alteration, Call, Change, Stage
+from conformance.reference.core import texts_of
 from conformance.reference.generation_parameters import GenerationParameters
 from conformance.reference.messages import Refusal
 from conformance.reference.responses import Text
@@ -20,6 +22,7 @@ from conformance.selftest.edits import (
     choices,
     length_reason,
     logprobs,
+    several,
     several_prompts,
     stop_reason,
     streaming,
@@ -29,12 +32,15 @@ from conformance.selftest.edits import (
     with_sampling,
     with_text,
 )
-from conformance.selftest.fault import Condition, plant
+from conformance.selftest.fault import REGISTERED, Condition, Fault, conditional
 
 EVERYWHERE: Final = (
     "relations", "effects", "stop", "echo", "usage", "logprobs", "finish", "choices", "identity", "limits", "stream",
     "sampling", "best_of", "errors", "acceptance", "schema", "unicode", "formats", "concurrency", "robustness",
 )  # fmt: skip
+
+
+Position: TypeAlias = Callable[[Text, Call], bool]
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,15 @@ PAIRS: Final = (
     ("batches", "logprobs"), ("n", "echo"), ("n", "logprobs"), ("echo", "logprobs"), ("best_of", "echo"),
     ("best_of", "logprobs"), ("best_of", "batches"), ("ids", "echo"), ("ids", "n"), ("suffix", "n"),
 )  # fmt: skip
+
+
+# A refused request builds no reply, so these are the contexts in which it may be parsed by other code.
+PARSED_APART: Final = frozenset({"streams", "usage_streams", "batches", "n"})
+# Which choices of a reply are wrong where only some are, in words, and the parameters that this needs.
+POSITIONS: Final[Mapping[str, tuple[str, Position, tuple[str, ...]]]] = {
+    "second_choices": ("for the second choice of a prompt", lambda text, call: text.index % call.params.n == 1, ("n",)),
+    "later_prompts": ("for every prompt but the first", lambda text, call: text.index >= call.params.n, ()),
+}
 
 
 def _both(first: Where, second: Where) -> Where:
@@ -336,6 +351,7 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "penalty_reduces_repetition",
         TWINS,
         ("presence_penalty",),
+        frozenset({"one_token"}),
     ),
     "frequency_is_ignored": Broken(
         _without_frequency,
@@ -344,6 +360,7 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "penalty_reduces_repetition",
         TWINS,
         ("frequency_penalty",),
+        frozenset({"one_token"}),
     ),
     "repetition_is_ignored": Broken(
         _without_repetition,
@@ -352,6 +369,7 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "penalty_reduces_repetition",
         TWINS,
         ("repetition_penalty",),
+        frozenset({"one_token"}),
     ),
     "suffix_is_ignored": Broken(
         _without_suffix, "A suffix is ignored", PARAMETERS, "suffix_is_used", TWINS, ("suffix",), frozenset({"suffix"})
@@ -498,27 +516,51 @@ PROMISES: Final[Mapping[str, Broken]] = {
 }
 
 
-def _places(broken: Broken) -> dict[str, Where]:
-    """The contexts of a promise by name: those of one member, and pairs of them."""
+def _places(broken: Broken) -> Iterator[tuple[str, Where]]:
+    """The contexts that a promise can be broken in, by name: those of one member, and pairs of them."""
     single = {name: where for name, where in CONTEXTS.items() if name not in broken.not_in}
-    pairs = {
-        f"{first}_{second}": _both(single[first], single[second])
-        for first, second in PAIRS
-        if {first, second} <= single.keys()
-    }
-    return {**single, **pairs}
+    if broken.stage is Stage.REFUSAL:
+        single = {name: where for name, where in single.items() if name in PARSED_APART}
+    yield from single.items()
+    for first, second in PAIRS:
+        if {first, second} <= single.keys():
+            yield f"{first}_{second}", _both(single[first], single[second])
 
 
-for _name, _broken in PROMISES.items():
-    for _place, _where in _places(_broken).items():
-        plant(
-            f"{_name}_in_{_place}",
-            f"{_broken.words} {_where.words}.",
-            _broken.stage,
-            _broken.check,
-            _broken.change,
-            others=_broken.others,
-            also=EVERYWHERE,
-            needs=(*_broken.needs, *_where.needs),
-            only=_where.holds,
-        )
+def _crossed() -> Iterator[Fault]:
+    for name, broken in PROMISES.items():
+        for place, where in _places(broken):
+            yield _fault(f"{name}_in_{place}", broken, where, broken.stage, broken.change)
+        if broken.stage is Stage.PARAMETERS and "n" not in broken.needs:
+            for place, (words, holds, needs) in POSITIONS.items():
+                where = Where(several, words, needs)
+                yield _fault(f"{name}_for_{place}", broken, where, Stage.TEXTS, _at(holds, broken.change))
+
+
+def _fault(name: str, broken: Broken, where: Where, stage: Stage, change: Change) -> Fault:
+    return Fault(
+        name=name,
+        says=f"{broken.words} {where.words}.",
+        check=broken.check,
+        alteration=Alteration(name, stage, conditional(change, [where.holds])),
+        others=broken.others,
+        besides=EVERYWHERE,
+        needs=(*broken.needs, *where.needs),
+    )
+
+
+def _at(holds: Position, change: Change) -> Change:
+    """The texts of the choices at a position as they are after a change of the parameters."""
+
+    def altered(texts: list[Text], call: Call) -> list[Text]:
+        others = texts_of(replace(call, params=change(call.params, call)))
+        return [other if holds(text, call) else text for text, other in zip(texts, others, strict=True)]
+
+    return altered
+
+
+CROSSED: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _crossed()}
+"""All of them."""
+SHARE: Final = 8
+"""One of so many belongs to the catalogue of faults, chosen by the hash of its name: all would take hours."""
+REGISTERED.update({name: fault for name, fault in CROSSED.items() if crc32(name.encode()) % SHARE == 0})
