@@ -36,6 +36,7 @@ MAX_UNCOVERED_SHOWN = 10
 @click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock. [random]")
 @click.option("--price-in", type=click.FloatRange(0), help="The price of a million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="The price of a million completion tokens.")
+@click.option("--contexts", is_flag=True, help="List only the promises by setting, and why one is not shown in it.")
 @click.option("--cases", is_flag=True, help="List only the request cases, with their validity.")
 @click.option("--classes", is_flag=True, help="List only the classes of every input, and the requests that have them.")
 def plan_command(
@@ -44,6 +45,7 @@ def plan_command(
     globs: tuple[str, ...],
     price_in: float | None,
     price_out: float | None,
+    contexts: bool,
     cases: bool,
     classes: bool,
     lock: Path | None,
@@ -55,8 +57,9 @@ def plan_command(
     Without PROVIDER, shows the same for the targets of conformance.toml. --lock fixes the plan in a file, so that a run
     that sends it can be certified: see docs/certification.md.
     """
-    if cases and classes:
-        raise SettingsError("--cases and --classes are two lists; expected one of them")
+    lists = [name for name, asked in (("cases", cases), ("classes", classes), ("contexts", contexts)) if asked]
+    if len(lists) > 1:
+        raise SettingsError(f"--{' and --'.join(lists)} are {len(lists)} lists; expected one of them")
     jobs = named(provider, config, globs, given)
     if lock is not None:
         chosen, options = only(jobs, "a locked plan")
@@ -70,11 +73,12 @@ def plan_command(
         worst.append(dry_run.worst)
         if len(jobs) > 1:
             click.echo(f"{chosen.target}: contract {chosen.provider}")
-        for line in _classes(chosen) if classes else _cases(dry_run) if cases else _summary(dry_run, chosen):
+        listed = {"cases": _cases, "contexts": _contexts, "classes": lambda _: _classes(chosen)}
+        for line in listed[lists[0]](dry_run) if lists else _summary(dry_run, chosen):
             click.echo(line)
         if len(jobs) > 1:
             click.echo("")
-    if not (cases or classes):
+    if not lists:
         _print_cost(worst, price_in, price_out)
 
 
@@ -110,6 +114,33 @@ def _classes(chosen: Settings) -> Iterator[str]:
     counts = ", ".join(f"{profile} {reach.met:,} of {len(reach.wanted):,}" for profile, reach in found.items())
     excluded = len(full.classes) - len(full.wanted)
     yield f"classes: {counts}; {excluded:,} more are sent in no profile, for the reason given"
+
+
+def _contexts(dry_run: Plan) -> Iterator[str]:
+    """A line for each requirement, with the number of cases that show it in each setting, and the reasons for none."""
+    from conformance.plan.setting_coverage import setting_coverage
+
+    cells = list(setting_coverage(dry_run.context, dry_run.cases))
+    settings = list(dict.fromkeys(cell.setting for cell in cells))
+    reasons = {
+        reason: index for index, reason in enumerate(dict.fromkeys(cell.reason for cell in cells if cell.reason))
+    }
+    rows: dict[str, list[str]] = {}
+    for cell in cells:
+        mark = str(cell.cases) if cell.cases else f"({_letter(reasons[cell.reason])})" if cell.reason else "HOLE"
+        rows.setdefault(cell.requirement, []).append(mark)
+    width = max(map(len, rows), default=0)
+    yield f"{'':<{width}} " + " ".join(f"{name:>8}" for name in settings)
+    for requirement, marks in rows.items():
+        yield f"{requirement:<{width}} " + " ".join(f"{mark:>8}" for mark in marks)
+    for reason, index in reasons.items():
+        yield f"({_letter(index)}) {reason}"
+    shown, holes = sum(bool(cell.cases) for cell in cells), sum(cell.hole for cell in cells)
+    yield f"{shown:,} of {len(cells):,} promises in a setting are shown, {holes} are not and have no reason"
+
+
+def _letter(index: int) -> str:
+    return chr(ord("a") + index)
 
 
 def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, Any]) -> None:

@@ -143,7 +143,11 @@ class PlanContext:
 
     def clashes(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds members that must not be combined, or whose combination the contract leaves open."""
-        return any(combines(self.contract, rule, body) for rule in self.contract.combinations)
+        return bool(self.broken_combinations(body))
+
+    def broken_combinations(self, body: Mapping[str, Any]) -> frozenset[str]:
+        """The combinations that a body holds and that the contract forbids or leaves open."""
+        return frozenset(rule.id for rule in self.contract.combinations if combines(self.contract, rule, body))
 
     def barred(self, body: Mapping[str, Any]) -> bool:
         """Whether a body holds what must not be combined, by the contract or because this target rejected it."""

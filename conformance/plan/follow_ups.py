@@ -9,8 +9,18 @@ from conformance.model import Membership, RequestCase, Validity
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import BIAS_TOKENS, TOKENS_LONG, PlanContext, part
-from conformance.plan.factors import ABSENT, TEXTS, UNICODE, UNLIKELY_STOP, gate_choices, streaming
+from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, PlanContext, part
+from conformance.plan.factors import (
+    ABSENT,
+    IDS,
+    TEXTS,
+    UNICODE,
+    UNLIKELY_STOP,
+    allowed_members,
+    gate_choices,
+    streaming,
+)
+from conformance.plan.relations import SUFFIX
 
 Patch = Mapping[str, Any]
 # What stands for replies that are still to come, so that the budget counts what follows from them.
@@ -69,14 +79,14 @@ def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch
     if not context.full:
         return
     for name, patch in (
-        ("choices", {"n": 2}),
-        ("batch", {**TEXTS.patch}),
-        ("logprobs", {"logprobs": 1}),
+        ("batch of choices", {**TEXTS.patch, "n": 2, "logprobs": 1}),
         ("echoed", {"echo": True}),
         ("unicode", {"prompt": UNICODE}),
+        ("selected ids", {"prompt": list(IDS), "best_of": 3, "n": 2, "logprobs": 1, "suffix": SUFFIX}),
     ):
-        if context.has(*patch) and context.may_send(context.body(patch)):
-            yield Rank.NORMAL, (name, patch)
+        kept = allowed_members(context, patch)
+        if kept and (kept == patch or len(patch) > 1):
+            yield Rank.NORMAL, (name, kept)
 
 
 def _long(context: PlanContext, patch: Patch) -> dict[str, Any]:
@@ -155,11 +165,13 @@ def _ban(context: PlanContext, token: int) -> tuple[RequestCase, ...]:
     """
     forced = context.body({"logprobs": 1, "logit_bias": {str(token): 100}})
     banned = {**_free(context), "logit_bias": {str(token): -100}}
-    streamed = {"stream": True} if context.full and context.has("stream") else {}
+    # lost beside a stream, a second prompt or choice; the same prompt, so that the token would occur in each text
+    setting = {**streaming(context), "prompt": [PROMPT, PROMPT], "n": 2} if context.full else {}
+    streamed = context.body(banned, allowed_members(context, setting))
     return (
         context.case("relation", forced, part("ban", "natural", "forced"), part("force", f"{token} learned", "with")),
         context.case("relation", banned, part("ban", "natural", "with")),
-        *([context.case("relation", {**banned, **streamed}, part("ban", "natural", "with"))] if streamed else []),
+        *([context.case("relation", streamed, part("ban", "natural", "with"))] if streamed != banned else []),
     )
 
 

@@ -136,13 +136,20 @@ def _cases(
 ) -> Iterator[RequestCase]:
     if "stream_options" in patch and "stream" not in patch and context.has("stream"):
         yield from _pair(context, row, f"{label}, streamed", patch, USAGE.patch)
+        if both and context.full:
+            rich = {**USAGE.patch, **_batch(context, patch)}
+            yield from _pair(context, row, f"{label}, in a streamed batch", patch, rich)
     elif "stream" in patch or not context.has("stream"):
         yield from _pair(context, row, label, patch, {})
+        if both and context.full:
+            yield from _pair(context, row, f"{label}, in a batch", patch, _batch(context, patch))
     elif both:
         # a streamed request must be refused before the stream begins, with the same error
         key = f"{row.id} {label}"
         yield from _pair(context, row, label, patch, {}, part("channel", key, "plain"))
-        yield from _pair(context, row, f"{label}, streamed", patch, streaming(context), part("channel", key, "stream"))
+        # in a batch of several choices as well, so that one request shows it beside all three
+        way = _setting(context, patch, 0) if context.full else streaming(context)
+        yield from _pair(context, row, f"{label}, streamed", patch, way, part("channel", key, "stream"))
     elif context.full:
         setting = _setting(context, patch, turn)
         members = ", ".join(f"{name} {dumps(value)}" for name, value in setting.items() if value is not MISSING)
@@ -156,10 +163,16 @@ def _cases(
 def _setting(context: PlanContext, patch: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
     """As much of the setting whose turn it is as the contract allows, and this target accepts, beside the change."""
     kept: dict[str, Any] = {}
+    alone = context.broken_combinations(context.body(patch))
     for name, value in allowed_members(context, SETTINGS[turn % len(SETTINGS)]).items():
-        if name not in patch and not context.clashes(context.body(kept, {name: value}, patch)):
+        beside = context.body(kept, {name: value}, patch)
+        if name not in patch and context.broken_combinations(beside) == alone:
             kept[name] = value
     return kept
+
+
+def _batch(context: PlanContext, patch: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in allowed_members(context, BATCH).items() if name not in patch}
 
 
 def _pair(

@@ -8,11 +8,12 @@ from typing import Any, Final
 from conformance.model import Credential, Level, RequestCase, Validity
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import PlanContext, part
-from conformance.plan.factors import STREAM
+from conformance.plan.context import PROMPT, PlanContext, part
+from conformance.plan.factors import SECOND_PROMPT, STREAM, allowed_members
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000
+BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2}
 # Every kind of wrong credential, by the row that demands its refusal; `gate` sends the first of each row.
 CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
     "auth.no-key": (Credential.NONE, Credential.EMPTY),
@@ -55,7 +56,13 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     yield bad("protocol.wrong-method", base, method="PUT")
     yield bad("protocol.invalid-utf8", base.replace(b'"One', b'"\xff\xfeOne', 1))
     yield bad("protocol.deep-nesting", _raw(context, "prompt", b"[" * DEEP + b"]" * DEEP))
-    yield bad("protocol.unknown-model", dumps({**context.base, "model": "no-such-model-7c1e"}).encode())
+    # a stream may begin on a path of its own, and so may a batch or several choices
+    setting = allowed_members(context, {**STREAM.patch, **(BATCH if context.full else {})})
+    streamed = dumps(context.body(setting)).encode()
+    unknown = {"model": "no-such-model-7c1e"}
+    yield bad("protocol.unknown-model", dumps({**context.base, **unknown}).encode())
+    if context.full and streamed != base:
+        yield bad("protocol.unknown-model", dumps(context.body(setting, unknown)).encode(), note="streamed")
     yield bad("protocol.not-a-number", _raw(context, "temperature", b"NaN"))
     yield bad("protocol.infinity", _raw(context, "temperature", b"Infinity"))
     yield bad("protocol.trailing-garbage", base + b"}")
@@ -64,8 +71,6 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     if context.has_key:
         spelled = Credential.LOWERCASE_SCHEME
         yield "auth.scheme-case", RequestCase("", base, "protocol", Validity.VALID, credential=spelled)
-        # a stream may begin on a path of its own, which must ask for the key as well
-        streamed = dumps(context.body(STREAM.patch)).encode() if context.has("stream") else base
         for row, credentials in CREDENTIALS.items():
             for credential in credentials:
                 first = credential is credentials[0]

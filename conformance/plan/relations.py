@@ -35,7 +35,9 @@ from conformance.plan.parameter_values import sample_levels
 
 MOST_TOKENS: Final = 64  # a larger default of max_tokens would cost more than it shows
 ENDLESS: Final = 9_000_000
+SUFFIX: Final = " and so on."
 SINGLES, BESTS = 40, 12  # samples that suffice to distinguish the best of twenty from any of them
+OPEN: Final = (("temperature",), ("logprobs",), ("temperature", "logprobs"))
 AT_ONCE: Final = 4  # of the best, as prompts of one request
 SEEDS: Final = (1, 257, 65537)  # equal in their lowest byte, which must not be all that a server uses
 Patch = Mapping[str, Any]
@@ -54,7 +56,24 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                     combines = any(_combines(context, case.body) for case in case_group.cases)
                     waits = index or (combines and not context.full)
                     later = min(index, 1 if (name, kind) in PREFERRED else 2)
-                    yield replace(case_group, phase="rows", rank=case_group.rank + later) if waits else case_group
+                    rank = min(case_group.rank + later, Rank.OBSERVED)
+                    yield replace(case_group, phase="rows", rank=rank) if waits else case_group
+        if name in SEVERAL:
+            yield from _extremes(context, setting)
+
+
+def _extremes(context: PlanContext, setting: Patch) -> Iterator[CaseGroup]:
+    """A setting of several members with no token, with one, and without an end before the limit."""
+    endless = context.contract.by_role(Role.IGNORES_END)
+    extremes: list[dict[str, Any]] = [{"max_tokens": 0}, {"max_tokens": 1}]
+    if endless:
+        extremes += [{endless: True}, {endless: True, "max_tokens": 1}]
+    for patch in extremes:
+        # without what the document leaves open, so that the reply is judged as that to any valid request
+        bodies = [context.body(setting, patch, dict.fromkeys(names, ABSENT)) for names in ((), *OPEN)]
+        valid = [body for body in bodies if context.validity_of(body) is Validity.VALID]
+        if context.has(*patch) and context.may_send(body := (valid or bodies)[0]):
+            yield CaseGroup("rows", Rank.USEFUL, (context.case("row", body),))
 
 
 def _combines(context: PlanContext, body: Any) -> bool:
@@ -67,7 +86,7 @@ def _settings(context: PlanContext) -> list[Setting]:
     """The settings that this contract allows and this target accepts; the first two of them in `gate`."""
     found: list[Setting] = []
     for name, (setting, _) in SETTINGS.items():
-        kept = {key: value for key, value in setting.items() if context.has(key)}
+        kept = allowed_members(context, setting)
         if _may_send(context, kept) and (not found or kept):
             found.append((name, kept))
     return found if context.full else found[:2]
@@ -179,7 +198,7 @@ def _vary(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     if _may_send(context, drawn):
         cases = [context.case("relation", context.body(drawn), part("vary", name, "draw")) for _ in range(2)]
         yield CaseGroup("values", Rank.NORMAL, tuple(cases), (0, 1))
-    if context.full and context.has("seed"):
+    if context.full and context.has("seed") and name in {"plain", "streamed"}:
         bodies = [context.body({**setting, "temperature": hot, "max_tokens": 8, "seed": seed}) for seed in SEEDS]
         cases = [context.case("relation", body, part("vary", f"seeds {name}", "draw")) for body in bodies]
         yield CaseGroup("values", Rank.USEFUL, tuple(cases))
@@ -218,14 +237,14 @@ def _short_default(context: PlanContext) -> bool:
 
 
 def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    if name not in {"plain", "streamed"}:
-        return
     for key, default in context.defaults.items():
-        if default is None or key in {"prompt", "model", "temperature", *setting} or not context.has(key):
+        kept = () if name == "batch of choices" else setting
+        if default is None or key in {"prompt", "model", "temperature", *kept} or not context.has(key):
             continue
         if isinstance(default, (bool, int, float, str)) and not (isinstance(default, int) and default > MOST_TOKENS):
             rank = Rank.RELEVANT if f"request.{key}.default" in context.rows else Rank.USEFUL
-            absent, explicit = {**setting, key: ABSENT}, {**setting, key: default}
+            ground = {**setting, "stream_options": ABSENT} if key == "stream" else setting
+            absent, explicit = {**ground, key: ABSENT}, {**ground, key: default}
             yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, explicit, rank=rank)
 
 
@@ -255,7 +274,8 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     if context.contract.unknown_fields is Validity.VALID:
         inert["x_unknown_field"] = "ignored"
     for key, value in inert.items():
-        if (context.has(key) or key == "x_unknown_field") and key not in setting and (key == "stop" or name == "plain"):
+        told = key == "stop" or name in {"plain", "batch of choices"}
+        if (context.has(key) or key == "x_unknown_field") and key not in setting and told:
             ground = (
                 {**gate_choices(context), "max_tokens": TOKENS_LONG, **setting}
                 if key == "stop" and context.has("max_tokens")
@@ -309,8 +329,9 @@ def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
 
 def _suffix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("suffix"):
-        request = {**setting, "suffix": " and so on.", **_channel(context, "suffix", setting)}
-        yield from _pair(context, "suffix", name, ("without", "with"), setting, request)
+        without = {**setting, "suffix": ABSENT}
+        request = {**setting, "suffix": SUFFIX, **_channel(context, "suffix", setting)}
+        yield from _pair(context, "suffix", name, ("without", "with"), without, request)
 
 
 def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -322,10 +343,11 @@ def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
 
 def _ban(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """Two tokens are forced, then one of them banned, so that the other is left: where no echo spells the ids."""
-    if not context.full or name != "plain" or not context.has("logit_bias") or context.has("echo"):
+    if not context.full or not context.has("logit_bias") or (name == "plain" and context.has("echo")):
         return
     for banned, other in (BIAS_TOKENS, BIAS_TOKENS[::-1]):
-        both, one = {"logit_bias": {banned: 100, other: 100}}, {"logit_bias": {banned: -100, other: 100}}
+        both = {**setting, "logit_bias": dict.fromkeys(BIAS_TOKENS, 100)}
+        one = {**setting, "logit_bias": {banned: -100, other: 100}}
         yield from _pair(context, "ban", f"{banned} {name}", ("forced", "with"), both, one)
 
 
@@ -350,7 +372,11 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
             **allowed_members(context, {"n": 2}),
             **streamed,
         }  # the second choice has the format too
-        for more in ({}, several) if context.full else ({} if index % 2 else several,):
+        if name != "plain":
+            ways: tuple[Patch, ...] = ({},)
+        else:
+            ways = ({}, several) if context.full else ({} if index % 2 else several,)
+        for more in ways:
             if _may_send(context, {**patch, **more}):
                 probe = context.case(
                     "relation", context.body(patch, more), part("json", f"{one.label} {name}", "probe")
@@ -396,33 +422,33 @@ KINDS: Final[Mapping[str, Build]] = {
 }  # fmt: skip
 # Relations that several choices a prompt break most easily rank before the others in settings.
 PREFERRED: Final = frozenset({("choices", "batch"), ("choices", "seed")})
+# What a setting of several members may break: each effect, and each comparison of one text with another.
+# Settings of several members at once: a promise that is broken beside any of them is broken here.
+SEVERAL: Final = frozenset({"batch of choices", "best choices", "batch of ids"})
+# What concerns texts and choices may be lost in each of them; what a parser does once for all members, in the first.
+OF_TEXTS: Final = frozenset(KINDS) - {"twin", "tier", "overflow", "best", "default", "json"}
 # The settings in which relations are tested, and which relations: those that code for the setting could break.
 SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     "plain": ({}, frozenset()),
     "streamed": (
         {**STREAM.patch, "prompt": UNICODE},
-        frozenset(KINDS) - {"twin", "default", "json"},
+        frozenset(KINDS) - {"twin", "json", "ban", "batch", "logprobs", "many", "null", "default"},
     ),
-    "choices": (
-        {"n": 2, "logprobs": 1},
-        frozenset({"twin", "never", "echo", "prefix", "batch", "repeat", "seed", "force"}),
-    ),
-    "batch": (
-        {**USAGE.patch, **TEXTS.patch},
-        frozenset({"twin", "never", "logprobs", "echo", "many", "prefix", "force", "seed"}),
-    ),
-    "echoed": (
-        {"echo": True, "logprobs": 1, "prompt": UNICODE},
-        frozenset({"twin", "never", "many", "prefix", "force"}),
-    ),
+    "choices": ({"n": 2, "logprobs": 1}, frozenset({"twin", "echo", "batch", "seed"})),
+    "echoed": ({"echo": True, "logprobs": 1, "prompt": UNICODE}, frozenset({"twin"})),
     # rewarded repetition changes any text, so that a penalty that is lost on one channel shows
     "rewarded": (
         {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * TOKENS_LONG},
         frozenset({"twin", "batch", "many", "echo"}),
     ),
-    "ids": (
-        {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, **STREAM.patch},
-        frozenset({"twin", "batch", "echo", "logprobs", "many", "never"}),
+    "batch of choices": (
+        {**USAGE.patch, **TEXTS.patch, "n": 2, "logprobs": 2, "echo": True, "suffix": SUFFIX},
+        OF_TEXTS | {"twin", "default", "json"},
+    ),
+    "best choices": ({**TEXTS.patch, "echo": True, "best_of": 3, "n": 2, "logprobs": 2}, OF_TEXTS | {"json"}),
+    "batch of ids": (
+        {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, "logprobs": 1, **STREAM.patch},
+        OF_TEXTS - {"null"} | {"twin"},
     ),
 }
 # Relations that do not need repeatable replies; the others are left out where the target rejects temperature 0.

@@ -8,7 +8,8 @@ from typing import Any, Final
 from conformance.model import ENOUGH_REPLIES, RequestCase, Validity
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
-from conformance.plan.factors import SECOND_PROMPT, UNICODE, most_alternatives
+from conformance.plan.factors import IDS, SECOND_PROMPT, UNICODE, USAGE, allowed_members, most_alternatives
+from conformance.plan.relations import SUFFIX
 
 # Prompts that lead to different answers, and whose answers share few words.
 PROMPTS: Final = (
@@ -17,6 +18,12 @@ PROMPTS: Final = (
 )  # fmt: skip
 REPLIES: Final = 24
 FEW: Final = 2
+# What the effect of a sampling parameter may be lost in: a stream of several prompts and choices, and a choice of the
+# best candidates. The prompts are equal, so that all choices have one distribution.
+SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
+    {**USAGE.patch, "prompt": [PROMPT, PROMPT], "n": 2},
+    {"prompt": list(IDS), "suffix": SUFFIX, "n": 2, "best_of": 4},
+)
 
 
 def bursts(context: PlanContext) -> Iterator[CaseGroup]:
@@ -66,9 +73,10 @@ def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
             "max_tokens": 2 * TOKENS_LONG,
             "logprobs": most_alternatives(context),
         }
-        body = context.body(members, {"n": 2} if context.has("n") else {})
-        if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
-            yield CaseGroup("rows", Rank.NORMAL, (context.case("relation", body),))
+        for setting in (*SETTINGS, {"max_tokens": 1, "n": 8}) if context.full else ({"n": 2},):
+            body = context.body(allowed_members(context, {**members, **setting}))
+            if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
+                yield CaseGroup("rows", Rank.NORMAL, (context.case("relation", body),))
 
 
 def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
@@ -79,10 +87,16 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
         # many tokens, so that some repeat; at temperature 0 as well, where the same text at both ends is conclusive
         yield from _arms(context, name, ends, name, {"temperature": 1, "max_tokens": 3 * TOKENS_LONG}, REPLIES)
         if context.greedy:
-            yield from _arms(context, f"{name} greedy", ends, name, {"max_tokens": TOKENS_MANY}, ENOUGH_REPLIES)
+            for index, setting in enumerate(({}, *SETTINGS)):
+                members = allowed_members(context, {"max_tokens": TOKENS_MANY, **setting, "n": ENOUGH_REPLIES})
+                replies = 1 if members.get("n") == ENOUGH_REPLIES else ENOUGH_REPLIES
+                yield from _arms(context, f"{name} greedy {index}", ends, name, members, replies)
     else:
         few = {"temperature": context.number("temperature", 1.5, 1), "max_tokens": FEW}
         yield from _arms(context, name, ends, name, few, REPLIES)
+        streamed = allowed_members(context, {**few, **SETTINGS[0], "n": REPLIES // 2})
+        if len(streamed.get("prompt", "")) * streamed.get("n", 1) >= REPLIES:
+            yield from _arms(context, f"{name} streamed", ends, name, streamed, 1)
 
 
 def _arms(
@@ -92,7 +106,7 @@ def _arms(
     many = -(-replies // 2) if context.has("n") and context.validity_alone({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
-        members = {**common, name: value, **({"n": many} if many > 1 else {})}
+        members = {**common, name: value, **({"n": many} if many > 1 and "n" not in common else {})}
         # log probabilities show how sure the model was, which a penalty has to overcome
         body = context.body(members, {"logprobs": most_alternatives(context)} if context.has("logprobs") else {})
         if not context.may_send(body):

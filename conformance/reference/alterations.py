@@ -51,9 +51,15 @@ class Alteration:
 
 @dataclass
 class Memory:
-    """What a provider keeps between requests: their number, those in progress, and the notes of faults."""
+    """What a provider keeps between requests: their number, those in progress, and the notes of faults.
+
+    `last_refused` and `last_left` are the numbers of the last refusal and of the last reply whose client did not wait
+    for its end.
+    """
 
     calls: int = 0
+    last_refused: int = 0
+    last_left: int = 0
     fired: Counter[str] = field(default_factory=Counter)
     in_flight: list[Request] = field(default_factory=list)
     notes: dict[str, Any] = field(default_factory=dict)

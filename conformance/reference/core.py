@@ -127,6 +127,7 @@ def _truncates(call: Call) -> bool:
 
 
 def _refuse(call: Call, refusal: Refusal) -> Response:
+    call.reference.memory.last_refused = call.number
     contract = call.reference.contract
     schema = contract.errors.get(error_entry(contract, refusal.status), ENVELOPE)
     document = call.apply(Stage.ERROR, error_document(schema, refusal))
@@ -190,6 +191,11 @@ def _with_usage(
 
 
 # Texts.
+
+
+def texts_of(call: Call) -> list[Text]:
+    """The choices of a call."""
+    return list(_texts(call, list(_candidates(call))))
 
 
 def _texts(call: Call, candidates: Sequence[Sequence[Generation]]) -> Iterator[Text]:

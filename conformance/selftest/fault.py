@@ -18,8 +18,9 @@ ParameterChange: TypeAlias = Callable[..., Any]  # a Change, or one whose third 
 class Fault:
     """A defect built into the reference.
 
-    `says`: what goes wrong, in one sentence. `check` must fail or warn because of it; `besides` names further checks,
-    or areas of checks, that may. `needs`: the parameters that the contract must document for the fault to show.
+    `says`: what goes wrong, in one sentence. `check`, or one of `others`, which judge the same promise by other means,
+    must fail or warn because of it; `besides` names further checks, or areas of checks, that may. `needs`: the
+    parameters that the contract must document for the fault to show.
     `imitates`: a defect of this kind that was seen in public. `fits`: whether a contract lets the fault show.
     """
 
@@ -27,6 +28,7 @@ class Fault:
     says: str
     check: str
     alteration: Alteration
+    others: tuple[str, ...] = ()
     besides: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     imitates: str = ""
@@ -35,12 +37,13 @@ class Fault:
     @property
     def also(self) -> frozenset[str]:
         """The names of all checks that may fail besides the primary one."""
-        expected = {*self.besides}
+        expected = {*self.besides, *self.others}
         return frozenset(name for name, check in load().items() if {name, check.area} & expected) - {self.check}
 
     def applies(self, contract: Contract) -> bool:
         """Whether this contract lets the fault show, and has a requirement that it breaks."""
-        bound = any(row.check == self.check and row.level is not Level.MAY for row in contract.requirements)
+        checks = {self.check, *self.others}
+        bound = any(row.check in checks and row.level is not Level.MAY for row in contract.requirements)
         documented = all(name in contract.parameters for name in self.needs)
         return bound and documented and (self.fits is None or self.fits(contract))
 
@@ -104,6 +107,7 @@ def plant(
     check: str,
     change: ParameterChange,
     *,
+    others: Sequence[str] = (),
     also: Sequence[str] = (),
     needs: Sequence[str] = (),
     only: Condition | None = None,
@@ -119,12 +123,13 @@ def plant(
             if full_name in REGISTERED:
                 raise ValueError(f"two faults are called {full_name}")
             conditions = [given for given in (only, CONDITIONS.get(condition)) if given is not None]
-            conditional = _conditional(_bound(change, parameter), conditions)
+            altered = conditional(_bound(change, parameter), conditions)
             REGISTERED[full_name] = Fault(
                 name=full_name,
                 says=says.replace("{name}", parameter),
                 check=check,
-                alteration=Alteration(full_name, stage, conditional),
+                alteration=Alteration(full_name, stage, altered),
+                others=tuple(others),
                 besides=(*also, *(("relations",) if condition in PARTIAL else ())),
                 needs=(*needs, *((parameter,) if parameter else ())),
                 imitates=imitates,
@@ -142,7 +147,8 @@ def _fitting(fits: Callable[..., bool] | None, parameter: str) -> Callable[[Cont
     return lambda contract: fits(contract, parameter)
 
 
-def _conditional(change: Change, conditions: Sequence[Condition]) -> Change:
+def conditional(change: Change, conditions: Sequence[Condition]) -> Change:
+    """The change on the calls that meet all conditions."""
     if not conditions:
         return change
     return lambda value, call: change(value, call) if all(condition(call) for condition in conditions) else value

@@ -85,6 +85,7 @@ def _attempt(reference: Reference, case: RequestCase, response: Response) -> Att
     ending, error = response.ending, ""
     if case.hang_up_after is not None and len(pieces) > case.hang_up_after:
         ending, pieces = Ending.ABANDONED, pieces[: case.hang_up_after]
+        reference.memory.last_left = reference.memory.calls
     elif ending is Ending.TIMED_OUT:
         elapsed, error = elapsed + IDLE_TIMEOUT, f"no data for {IDLE_TIMEOUT:g} s"
     elif ending is Ending.TRUNCATED:

@@ -75,6 +75,7 @@ class Trial:
     profile: str
     name: str
     check: str
+    others: tuple[str, ...] = ()
     triggered: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     allowed: frozenset[str] = frozenset()
@@ -82,8 +83,8 @@ class Trial:
 
     @property
     def killed(self) -> bool:
-        """Whether the primary check failed."""
-        return self.check in self.failed
+        """Whether the primary check failed, or another that judges the same promise."""
+        return not self.failed.keys().isdisjoint((self.check, *self.others))
 
     @property
     def accepted(self) -> bool:
@@ -131,6 +132,7 @@ def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:
         profile=where.profile,
         name=planted.name,
         check=planted.check if isinstance(planted, Fault) else "",
+        others=planted.others if isinstance(planted, Fault) else (),
         allowed=planted.also if isinstance(planted, Fault) else frozenset(),
     )
     try:

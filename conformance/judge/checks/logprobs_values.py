@@ -42,6 +42,11 @@ def alters_distribution(request: RequestView, context: CheckContext) -> bool:
     return bends(context.contract, request, *Bends)
 
 
+def limits_alternatives(request: RequestView, context: CheckContext) -> bool:
+    """Whether the request may rule out tokens, so that fewer alternatives are left; another context rules out none."""
+    return bends(context.contract, request, *(set(Bends) - {Bends.CONTEXT}))
+
+
 def alternatives_by_position(lists: Mapping[str, list[Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The alternatives of each position that lists any."""
     for index, top in enumerate(lists.get("top_logprobs", [])):
@@ -102,6 +107,7 @@ def _is_logprob(value: Any) -> bool:
     ),
     bad=lambda: (
         example(example_of(TWO, **logprobs([" 4", ",", " 5"], top=4)))
+        + example(example_of({**TWO, "suffix": "."}, **logprobs([" 4", ",", " 5"], top=1)))
         + example(example_of(TWO))
         + example(example_of(TWO, top_logprobs=MISSING_TOPS))
         + example(example_of(TWO, top_logprobs=[*logprobs([" 4", ","], top=2)["top_logprobs"], None]))
@@ -130,13 +136,13 @@ def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
             yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", answer.at)
             continue
         bare = sizes.count(0) - (sizes[-1:] == [0] and _may_end_the_text(answer, context))
-        if bare and not alters_distribution(request, context):
+        if bare and not limits_alternatives(request, context):
             observed = f"{bare} of {len(sizes)} positions list none, others up to {most}"
             yield Violation(f"{observed}; expected {number} alternatives each, or {number + 1}", answer.at)
             continue
         # Tokens with equal spellings share one member of the map, so some positions may list fewer, but not most.
         short = [size for top, size in zip(tops, sizes, strict=True) if _lists_too_few(top, number)]
-        if not alters_distribution(request, context) and (not sizes or len(short) * 2 > len(sizes)):
+        if not limits_alternatives(request, context) and (not sizes or len(short) * 2 > len(sizes)):
             observed = (
                 f"{len(short)} of {len(sizes)} positions list fewer, such as {short[0]}" if short else "none lists any"
             )
