@@ -73,8 +73,7 @@ def plan_command(
         worst.append(dry_run.worst)
         if len(jobs) > 1:
             click.echo(f"{chosen.target}: contract {chosen.provider}")
-        listed = {"cases": _cases, "contexts": _contexts, "classes": lambda _: _classes(chosen)}
-        for line in listed[lists[0]](dry_run) if lists else _summary(dry_run, chosen):
+        for line in LISTS[lists[0]](dry_run, chosen) if lists else _summary(dry_run, chosen):
             click.echo(line)
         if len(jobs) > 1:
             click.echo("")
@@ -92,12 +91,12 @@ def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | No
         click.echo(f"at most {price:.4f} at these prices per million tokens")
 
 
-def _cases(dry_run: Plan) -> Iterator[str]:
+def _cases(dry_run: Plan, _: Settings) -> Iterator[str]:
     for case in dry_run.cases:
         yield f"{case.id}  {case.validity}  {case.note}".rstrip()
 
 
-def _classes(chosen: Settings) -> Iterator[str]:
+def _classes(_: Plan, chosen: Settings) -> Iterator[str]:
     """The input model: input, class, expected validity, and the request of each profile that has it, or why none is."""
     from conformance.plan.input_classes import exercised
 
@@ -116,7 +115,7 @@ def _classes(chosen: Settings) -> Iterator[str]:
     yield f"classes: {counts}; {excluded:,} more are sent in no profile, for the reason given"
 
 
-def _contexts(dry_run: Plan) -> Iterator[str]:
+def _contexts(dry_run: Plan, _: Settings) -> Iterator[str]:
     """A line for each requirement, with the number of cases that show it in each setting, and the reasons for none."""
     from conformance.plan.setting_coverage import setting_coverage
 
@@ -137,6 +136,9 @@ def _contexts(dry_run: Plan) -> Iterator[str]:
         yield f"({_letter(index)}) {reason}"
     shown, holes = sum(bool(cell.cases) for cell in cells), sum(cell.hole for cell in cells)
     yield f"{shown:,} of {len(cells):,} promises in a setting are shown, {holes} are not and have no reason"
+
+
+LISTS: Final = {"cases": _cases, "classes": _classes, "contexts": _contexts}
 
 
 def _letter(index: int) -> str:
