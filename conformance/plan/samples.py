@@ -55,7 +55,7 @@ from conformance.plan.row_requests import bodies_of_single_rows, with_drawn_valu
 
 Body = dict[str, Any]
 LEAST: Final = 10  # bodies of `full` that have each documented parameter
-SPEC, OWN, SPEC_GATE, OWN_GATE = 40, 20, 2, 8
+SPEC, OWN, SPEC_GATE, OWN_GATE = 20, 20, 2, 8
 SPARE: Final = 1.5  # invalid bodies for each that must be sent: a target may refuse the valid ones that some come from
 HOSTS: Final = 4  # valid bodies that are tried for a wrong value, which may break a second rule in some of them
 NAMED, NAMED_GATE = 4, 2  # arbitrary values that are drawn for each parameter
