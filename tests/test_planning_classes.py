@@ -91,3 +91,20 @@ class TestStopSequences:
 )
 def test_an_echo_keeps_each_character_of_the_prompt(text, prompt, kept):
     assert keeps(text, prompt) is kept
+
+
+class TestClassesInRows:
+    def test_a_class_meets_different_company(self):
+        found = plan("openai", "full")
+        rows = [case.body for case in found.cases if case.origin == "row" and {"seed", "user"} <= case.body.keys()]
+        company = {}
+        for body in rows:
+            company.setdefault(body["seed"], set()).add(body["user"])
+        assert max(map(len, company.values())) > 1
+        assert len(company) > 3
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test_rows_with_classes_cover_what_they_covered(self, provider):
+        found = plan(provider, "full")
+        for strength in (2, 3):
+            assert found.coverage(strength).missed == ()

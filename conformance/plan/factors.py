@@ -11,6 +11,7 @@ from conformance.model.budget import reported
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import ends
 from conformance.plan.context import PROMPT, TOKENS_SHORT, PlanContext
+from conformance.plan.input_model import valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level, sample_levels
 
 # Characters of two, three and four bytes, an accent that combines, and a joined emoji: what byte-wise code breaks; and
@@ -35,6 +36,7 @@ class Factor:
     name: str
     levels: tuple[FactorLevel, ...]
     any_value: bool = False  # any value of a kind does as well as another
+    classes: tuple[FactorLevel, ...] = ()  # values that rows have in turn in the place of the one level that is sent
 
     @property
     def parameter(self) -> str:
@@ -48,6 +50,8 @@ class Factor:
     def of(self, body: Mapping[str, Any]) -> FactorLevel | None:
         """The level that a body has; None for another value. Where any value does, its shape decides."""
         exact = next((one for one in self.levels if one.holds(body)), None)
+        if exact is None and any(one.holds(body) for one in self.classes):
+            return self.levels[1]
         if exact is not None or not self.any_value or body.get(self.name) is None:
             return exact
         shape = self._shape(body[self.name])
@@ -94,7 +98,20 @@ def _factors(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
             *(one for one in others if one.label != first.label and _usable(context, one, in_doubt)),
         ]
         if len(levels) > 1:
-            yield Factor(name, tuple(levels), context.traits(name).any_value)
+            turns = context.full and len(levels) == 2 and levels[0].value is ABSENT and name not in _KNOWN
+            classes = tuple(_classes(context, name)) if turns else ()
+            yield Factor(name, tuple(levels), context.traits(name).any_value, classes)
+
+
+def _classes(context: PlanContext, name: str) -> Iterator[FactorLevel]:
+    """The valid classes of a parameter that stand for its one value in rows of covering arrays."""
+    for one in valid_classes(context.contract, name):
+        if one.value in (None, ABSENT) or one.spelled:
+            continue
+        level = factor_level(name, one.value)
+        rejected = level.label in context.known.refused or level.label in context.known.in_doubt
+        if not rejected and context.validity_alone(level.patch) is Validity.VALID:
+            yield level
 
 
 def _usable(context: PlanContext, one: FactorLevel, in_doubt: bool) -> bool:

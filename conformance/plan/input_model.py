@@ -319,7 +319,7 @@ def _of_branch(contract: Contract, name: str, branch: Mapping[str, Any]) -> Iter
     if types & NUMERIC:
         yield from (InputClass(name, label, value) for label, value in _numbers(limit, whole="number" not in types))
         yield from _spellings(name, limit, whole="number" not in types)
-    if types - {"null"} == {"string"} and "enum" not in branch:
+    if types - {"null"} == {"string"} and name in TEXT_INPUTS:
         for label, text in (("text of every kind", PLAIN_TEXTS), ("control characters", CONTROL_TEXTS)):
             yield InputClass(name, label, " ".join(text))
         yield from (InputClass(name, "long text", LONG_TEXT), InputClass(name, "an empty text", ""))
@@ -377,7 +377,7 @@ def _lists(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterato
     sizes = sorted({1, 2, 3, most})
     path = f"{name}[]"
     types = json_types(items)
-    if types == {"string"}:
+    if types == {"string"} and name in TEXT_INPUTS:
         for size in sizes:
             yield InputClass(path, f"{size} items", [f"item {place}" for place in range(size)])
         yield InputClass(path, "an item twice", ["item", "item"])

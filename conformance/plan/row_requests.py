@@ -15,6 +15,7 @@ from conformance.plan.single_values import accepts, single_values
 
 DRAWN: Final = "with drawn values"
 FORCED: Final = {"100": 100}
+NO_CLASSES: Final[Mapping[str, Any]] = {}
 
 
 def combination_rows(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
@@ -29,12 +30,15 @@ def combination_rows(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = 
     paired, single = _rows(context, found)
     for index, (plain, streamed) in enumerate(paired):
         roles = ((plain, "plain"), (streamed, "stream"))
-        cases = [case for row, role in roles for case in _row(context, found, row, (f"row {index}", role))]
+        turned = classes_in_turn(context, found, plain, index)
+        cases = [case for row, role in roles for case in _row(context, found, row, (f"row {index}", role), turned)]
         yield CaseGroup("rows", Rank.NORMAL, tuple(cases))
-        yield from _longer(context, found, plain, index)
+        yield from _longer(context, {**body_of(context, found, plain), **turned}, index)
     patches = [body for body in drawn if "model" not in body]
     for index, row in enumerate(single):
-        cases = list(_row(context, found, row, patch=patches[index % len(patches)] if patches else {}))
+        drawn_values = patches[index % len(patches)] if patches else {}
+        turned = classes_in_turn(context, found, row, len(paired) + index)
+        cases = list(_row(context, found, row, classes=turned, patch=drawn_values))
         yield CaseGroup("rows", Rank.NORMAL, tuple(cases))
         if "seed" in context.kinds and _is_sampled(context, cases[0].body, seeded=True):
             copies = [
@@ -94,6 +98,24 @@ def _gate(context: PlanContext, found: Sequence[Factor], wanted: Sequence[Row]) 
             yield CaseGroup("rows", Rank.RELEVANT, copies, (0, 1))
 
 
+def classes_in_turn(context: PlanContext, found: Sequence[Factor], row: Row, number: int) -> dict[str, Any]:
+    """The values of the classes whose turn it is in a row, where it has the one level that they stand for.
+
+    Each parameter turns at a pace of its own, so that no class always has the same company.
+    """
+    body = body_of(context, found, row)
+    validity = context.validity_of(body)
+    turned: dict[str, Any] = {}
+    for place, (factor, level) in enumerate(zip(found, row, strict=True)):
+        if not level or not factor.classes:
+            continue
+        patch = factor.classes[(number + number // len(factor.classes) * (place + 1)) % len(factor.classes)].patch
+        changed = {**body, **turned, **patch}
+        if context.may_send(changed) and context.validity_of(changed) is validity:
+            turned.update(patch)
+    return turned
+
+
 def _is_sampled(context: PlanContext, body: Mapping[str, Any], *, seeded: bool) -> bool:
     """Whether the texts of a request are sampled freely, with a seed or without one, and long enough to differ."""
     request = context.request(body)
@@ -109,15 +131,19 @@ def _row(
     found: Sequence[Factor],
     row: Row,
     pair: tuple[str, str] | None = None,
+    classes: Mapping[str, Any] = NO_CLASSES,
     patch: Mapping[str, Any] | None = None,
 ) -> Iterator[RequestCase]:
-    """The request of a row; `pair` is its key and role in a plain/streamed pair, `patch` has drawn values."""
+    """The request of a row; `pair` is its key and role in a plain/streamed pair, `patch` has drawn values.
+
+    `classes` are the values whose turn it is in the place of those of the levels.
+    """
     groups = [part("twin", *pair)] if pair else []
     if not context.full:
         # a joint case: accepted, a row proves each of its values; rejected, none
         levels = [factor.levels[level] for factor, level in zip(found, row, strict=True) if level]
         groups += [membership for level in levels for membership in accepts(context, level, "joint")]
-    plain = body_of(context, found, row)
+    plain = {**body_of(context, found, row), **classes}
     body = with_drawn_values(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
@@ -148,9 +174,8 @@ def _answered_rows(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
 
-def _longer(context: PlanContext, found: Sequence[Factor], row: Row, index: int) -> Iterator[CaseGroup]:
+def _longer(context: PlanContext, body: Mapping[str, Any], index: int) -> Iterator[CaseGroup]:
     """A row and the same with a higher limit: the shorter text must begin the longer one, and end at its limit."""
-    body = body_of(context, found, row)
     limit = context.request(body).max_tokens
     if "prefix" in context.kinds and limit is not None and 0 < limit < 2 * TOKENS_LONG:
         bodies = (("short", body), ("long", {**body, "max_tokens": 2 * TOKENS_LONG}))
