@@ -164,6 +164,6 @@ class TestAgain:
 class TestFaults:
     @pytest.mark.parametrize("name", ["rare_alphabets_are_refused", "rare_alphabets_are_not_validated"])
     def test_what_only_drawn_bodies_show_is_found_with_them_alone(self, name):
-        where = baseline("openai", "gate")
+        where = baseline("nebius", "gate")
         assert trial(where, FAULTS[name]).killed
         assert not trial(replace(where, drawn=()), FAULTS[name]).killed

@@ -8,11 +8,11 @@ enumerates classes of values, valid and invalid, independently of our input mode
 drawn body, because schemathesis changes a request that is itself refused, which proves nothing. Whether a body is
 valid is computed, never believed.
 
-hypothesis does not shrink what fails. It needs a failing run of its own, in which it sends each candidate by itself and
-repeats candidates that it has forgotten; `run/shrink.py` halves whole sets of members, tests candidates against the
-replies that the run has already, sends several failures' candidates together, and stops after 12 requests. Measured on
-the bodies of 160 drawn failures, with a server that fails for one member or two, hypothesis asked for SHRINK_THEIRS
-requests on average, ours for SHRINK_OURS.
+hypothesis does not shrink what fails. It needs a failing test of its own, in which it sends one candidate after another;
+`run/shrink.py` halves whole sets of members, tests candidates against the replies that the run has already, sends the
+candidates of several failures together, and stops after 12 requests. For 39 failures of drawn bodies, each caused by
+one member or two, ours asked for 6 requests on average and left 3.9 members; hypothesis asked for 35 after the first
+failure and left 4.6.
 """
 
 from __future__ import annotations

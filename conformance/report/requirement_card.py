@@ -25,6 +25,8 @@ SCOPES: Final = {
 GROUPS: Final = {
     "accept": "a request with one more documented value than its control, which the target accepts",
     "refuse": "a request that breaks only this rule, beside a valid control that the target accepts",
+    "drawn": "a valid request that is drawn at random from the document",
+    "drawn-invalid": "a drawn request with one wrong value, beside the same without it, which the target accepts",
     "observe": "a request at a point that the document leaves open, beside a valid control",
     "channel": "the same invalid request with and without streaming",
     "alive": "a plain request after adversarial or aborted ones",
