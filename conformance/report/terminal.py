@@ -15,6 +15,7 @@ from conformance.report.tally import (
     observed,
     plural,
     scored,
+    seen_in_recordings,
     urgency,
     waived,
     waiver_text,
@@ -91,6 +92,10 @@ def summary(results: Mapping[str, Any]) -> str:
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
+    if results.get("recorded"):
+        lines[1] = (
+            f"  {seen_in_recordings(results)}, score {score['passed']}/{score['of']} of the verified MUSTs passed"
+        )
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
