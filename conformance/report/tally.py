@@ -16,6 +16,7 @@ from conformance.report.verdict_words import (
     OUTCOMES,
     RECORDED_HEADLINE,
     REFERENCE_HEADLINES,
+    UNJUDGED_HEADLINE,
 )
 from conformance.run import EMBEDDED
 
@@ -168,6 +169,12 @@ def seen_in_recordings(results: Mapping[str, Any]) -> str:
     return f"{results['index']['verified']} of {plural(musts, 'MUST')}, {judged}"
 
 
+def unjudged(results: Mapping[str, Any]) -> str:
+    """Why nothing at all was judged, such as a target that is down; empty where something was."""
+    judged = any(row["outcome"] in _VERIFIED | {"error"} for row in results["requirements"])
+    return "" if judged else next(iter(results["incomplete"]), "")
+
+
 def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     """The result of a run in two or three words, and the sentences that explain it."""
     rows = [row for row in results["requirements"] if scored(row)]
@@ -194,6 +201,8 @@ def headline(results: Mapping[str, Any]) -> tuple[str, str]:
         return word, f"{plural(errors, 'check')} of this suite crashed: a fault of the suite, not of the target."
     if results["verdict"] == "conformant" and results.get("recorded"):
         return RECORDED_HEADLINE, f"In what was seen: {seen_in_recordings(results)}{except_waived}.{also}"
+    if results["verdict"] == "incomplete" and (reason := unjudged(results)):
+        return UNJUDGED_HEADLINE, f"{reason}."
     if results["verdict"] == "incomplete":
         return word, f"No MUST was seen broken{except_waived}; not everything was verified.{also}"
     return word, f"Every MUST that applies was verified and holds{except_waived}.{also}"
