@@ -353,6 +353,25 @@ def test_a_broken_case_shows_what_it_breaks(conformance, planned):
     assert "\u202e" not in out
 
 
+def test_a_case_that_gets_no_response_is_incomplete(conformance, planned):
+    code, out, err = conformance("send", "openai", "scenario/a0", "--base-url", "http://127.0.0.1:9", "--model", "m")
+    assert code == 3
+    assert "broken" not in out
+    assert "no response, so nothing could be judged" in err
+
+
+def test_a_target_that_is_down_is_an_error_in_every_file(conformance, planned):
+    code, out, _ = conformance("run", "openai", "--base-url", "http://127.0.0.1:9", "--model", "m")
+    assert code == 3
+    assert "openai: Not judged. http://127.0.0.1:9 gave no reply" in out
+    folder = Path("reports/openai")
+    assert "<h1>Not judged</h1>" in (folder / "report.html").read_text("utf-8")
+    assert 'errors="1"' in (folder / "junit.xml").read_text("utf-8")
+    tests = json.loads((folder / "ctrf.json").read_text("utf-8"))["results"]["tests"]
+    assert [test["name"] for test in tests if test["status"] == "failed"] == ["target"]
+    assert "Not judged" in Path("reports/index.html").read_text("utf-8")
+
+
 def test_an_unclear_or_unknown_case_is_told(conformance, planned):
     assert "3 cases begin with 'scenario/'" in conformance("send", "openai", "scenario/")[2]
     assert "--cases" in conformance("send", "openai", "x")[2]

@@ -76,6 +76,14 @@ def test_a_healthy_target_is_fine_in_every_respect():
         ),
         (by_request(plain=says("200 OK", "date: yesterday")), "clock", State.NOTE, "no Date"),
         (by_request(wrong=says()), "key", State.NOTE, "does not check keys"),
+        (by_request(wrong=says("500 Oh", body=b"{}")), "key", State.NOTE, "gets HTTP 500; expected HTTP 401 or 403"),
+        (by_request(plain=says(body=b"{}")), "request", State.WRONG, "expected a completion"),
+        (
+            by_request(plain=says(body=BODY.replace(b'"model"', b'"other"'))),
+            "model",
+            State.NOTE,
+            "does not name its model",
+        ),
         (by_request(streamed=says()), "stream", State.NOTE, "no event stream"),
         (
             by_request(streamed=hostile.slow(0.3, hostile.raw(STREAM + chunked(EVENT * 9) + b"0\r\n\r\n"))),
@@ -103,6 +111,13 @@ def test_a_key_in_clear_and_an_unused_proxy_are_told_without_sending(monkeypatch
     found = examined(Target("http://127.0.0.1:9", "/completions", KEY))
     assert found["transport"].state is State.WRONG
     assert "--proxy-from-env" in found["proxy"].seen
+    assert found["target"].state is State.WRONG
+
+
+def test_tls_is_not_called_verified_before_a_reply_came_over_it():
+    with serving(says()) as server:
+        found = examined(Target(server.base_url.replace("http://", "https://"), "/completions", KEY))
+    assert "transport" not in found
     assert found["target"].state is State.WRONG
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -322,6 +323,38 @@ def test_an_audit_tells_what_is_broken_and_what_the_traffic_is_silent_about(conf
     assert not (tmp_path / "reports").exists()
     assert conformance("audit", "openai", str(path), "--out", "there")[0] == 1
     assert (tmp_path / "there/openai/report.html").exists()
+
+
+def test_what_could_not_be_judged_is_counted_and_said(conformance, tmp_path):
+    without_model = {"prompt": "1, 2, 3,", "max_tokens": 4}
+    rubbish = {"object": "rubbish", "choices": 7}
+    lost = entry()
+    lost["response"]["content"] |= {"text": "", "size": 0}
+    cut = entry()
+    cut["response"]["content"] |= {"size": 10_000}
+    created = 1_767_323_045  # the time of the entries
+    first = entry(reply={**REPLY, "created": created})
+    path = saved(tmp_path / "a.har", first, entry(body=without_model, reply=rubbish), lost, cut)
+    code, out, err = conformance("audit", "openai", str(path), "--out", "there")
+    assert code == 0
+    said = r"^openai: Nothing broken\. In what was seen: \d+ of \d{3} MUSTs, 1 of 4 exchanges judged\."
+    assert re.search(said, out, re.MULTILINE), out
+    assert "Conforms" not in out
+    assert "Every MUST" not in out
+    assert "not judged: har/1-" in err
+    assert "is invalid under the contract: /: 'model' is a required property" in err
+    assert "left out: a.har entry 2: the response's content was not recorded" in err
+    assert "left out: a.har entry 3: the response's content was cut to" in err
+    results = json.loads((tmp_path / "there/openai/results.json").read_text())
+    assert (results["recorded"]["exchanges"], results["recorded"]["judged"]) == (4, 1)
+    assert "1 of 4 exchanges judged" in (tmp_path / "there/openai/badge.svg").read_text()
+
+
+def test_recordings_of_which_nothing_could_be_judged_are_incomplete(conformance, tmp_path):
+    path = saved(tmp_path / "a.har", entry(body={"prompt": "1"}))
+    code, out, _ = conformance("audit", "openai", str(path))
+    assert code == 3
+    assert "none of 1 exchanges could be judged" in out
 
 
 def test_a_torn_recording_is_judged_as_far_as_it_goes_and_is_incomplete(conformance, tmp_path):

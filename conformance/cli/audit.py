@@ -54,6 +54,10 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
         click.echo(f"left out: {reason}", err=True)
     if len(gathered.left_out) > 20:
         click.echo(f"left out: {len(gathered.left_out) - 20} more", err=True)
+    for reason in gathered.unjudged[:20]:
+        click.echo(f"not judged: {reason}", err=True)
+    if len(gathered.unjudged) > 20:
+        click.echo(f"not judged: {len(gathered.unjudged) - 20} more", err=True)
     click.echo(terminal.summary(document))
     if given.get("out"):
         outputs.write(chosen.folder, document, run.exchanges, page=False)
@@ -91,10 +95,24 @@ def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
         totals=totals(exchanges),
         started_at=header.get("started_at") or min(times, default=0.0),
         duration_s=max(ends, default=0.0) - min(times, default=0.0),
-        incomplete=gathered.incomplete,
+        incomplete=(*gathered.incomplete, *_nothing_judged(gathered)),
         claims=tuple(header.get("claims", ())),
+        recorded=None if gathered.headers else _recorded(gathered),
         smallest=smallest(contract, verdicts, exchanges),
     )
+
+
+def _recorded(gathered: Gathered) -> dict[str, Any]:
+    """How many exchanges there are in recordings of others, how many were judged, and why the others were not."""
+    reasons = [*gathered.left_out, *gathered.unjudged]
+    total = len(gathered.exchanges) + len(gathered.left_out)
+    return {"exchanges": total, "judged": total - len(reasons), "reasons": reasons}
+
+
+def _nothing_judged(gathered: Gathered) -> list[str]:
+    if len(gathered.unjudged) < len(gathered.exchanges):
+        return []
+    return [f"none of {len(gathered.exchanges)} exchanges could be judged: {gathered.unjudged[0]}"]
 
 
 def _print_not_examined(rows: list[dict[str, Any]]) -> None:

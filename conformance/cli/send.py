@@ -51,6 +51,9 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
         exchange = asyncio.run(_send(again, where, chosen))
         for line in _as_text(exchange, where):
             click.echo(line)
+    if exchange.status is None:
+        click.echo(f"conformance: no response, so nothing could be judged: {exchange.last.error}", err=True)
+        return ExitCode.INCOMPLETE
     return _print_findings(exchange, contract)
 
 
@@ -72,7 +75,9 @@ def _case(prefix: str, chosen: Settings) -> RequestCase:
         raise SettingsError(
             f"{len(matches)} cases begin with {prefix!r}: {', '.join(matches[:3])} …; give more of the id"
         )
-    raise SettingsError(f"there is no case {prefix!r} among {len(cases)}; `conformance plan --cases` shows ids")
+    raise SettingsError(
+        f"there is no case {prefix!r} among {len(cases)}; `conformance plan {chosen.provider} --cases` shows ids"
+    )
 
 
 def _cases(chosen: Settings) -> Iterator[RequestCase]:

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from conformance.contract.validity import validity
+from conformance.contract.validity import complaints, validity
 from conformance.model import Contract, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import loads
 from conformance.model.redaction import Redaction, is_secret
 
 Fields = tuple[tuple[str, str], ...]
+ORIGINS: Final = frozenset({"har", "http", "sse"})
+"""The origins of cases that this suite did not send."""
 
 _CONNECTION_FIELDS: Final = frozenset(
     ["host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive", "te", "upgrade"]
@@ -49,10 +51,30 @@ def redacted_exchange(
         content=redacted,
         origin=origin,
         validity=_validity(contract, redacted),
+        note=_obstacle(contract, redacted),
         method=method.upper(),
         headers=tuple((name, value) for name, value in fields if _belongs_to_case(name, value)),
     )
     return Exchange(case, (redaction.attempt(attempt),))
+
+
+def _obstacle(contract: Contract, content: bytes) -> str:
+    """Why a reply cannot be judged as a completion: it is not known what a correct one would be. Empty where it can."""
+    if not content:
+        return "the body of the request was not recorded"
+    try:
+        body = loads(content)
+    except ValueError:
+        return "the request is not JSON"
+    if validity(contract, body) is not Validity.INVALID:
+        return ""
+    place, message = next(complaints(contract.request, body), ("/", "its members do not go together"))
+    return f"the request is invalid under the contract: {place}: {message[:120]}"
+
+
+def unjudged(x: Exchange) -> str:
+    """Why a successful reply was not judged as a completion; empty where it was, or where it is an error."""
+    return x.case.note if x.successful and x.case.validity is Validity.INVALID and x.case.origin in ORIGINS else ""
 
 
 def _belongs_to_case(field_name: str, value: str) -> bool:

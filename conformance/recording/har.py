@@ -54,18 +54,20 @@ def _exchange(entry: Any, number: int, contract: Contract) -> Exchange | str:
     method, url = str(request.get("method", "")), str(request.get("url", ""))
     require_operation(contract, method, url)
     post = object_member(request, "postData")
-    if "text" not in post and request.get("bodySize", 0):
+    if not post.get("text") and (request.get("bodySize") or 0):
         raise ValueError("the request's body was not recorded; export with content")
-    body = str(post.get("text", "")).encode("utf-8", "surrogatepass")
+    body = str(post.get("text") or "").encode("utf-8", "surrogatepass")
     return redacted_exchange(contract, "har", number, method, _fields(request), body, _attempt(entry, response))
 
 
 def _attempt(entry: Mapping[str, Any], response: Mapping[str, Any]) -> Attempt:
     content = object_member(response, "content")
-    if "text" not in content and content.get("size", 0):
+    text = content.get("text") or ""
+    if not text and 200 <= int(response.get("status") or 0) < 300:
         raise ValueError("the response's content was not recorded; export with content")
-    text = str(content.get("text", ""))
     data = base64.b64decode(text) if content.get("encoding") == "base64" else text.encode("utf-8", "surrogatepass")
+    if max(len(data), len(text)) < int(content.get("size") or 0):
+        raise ValueError(f"the response's content was cut to {len(data):,} of {content['size']:,} bytes")
     elapsed = max(float(entry.get("time") or 0.0), 0.0) / 1000
     status = int(response.get("status") or 0)
     # the content is recorded decoded, so it must not be decoded again

@@ -10,6 +10,7 @@ from typing import Any
 from conformance.model import Contract, RequestCase
 from conformance.model.exchange import Exchange
 from conformance.recording import har, transcripts
+from conformance.recording.foreign import unjudged
 from conformance.recording.hash_chain import RecordingError
 from conformance.recording.reader import read
 
@@ -18,7 +19,8 @@ from conformance.recording.reader import read
 class Gathered:
     """The traffic of one or more files.
 
-    `left_out` has one reason for each message that is not judged; `headers` are those of the suite's own recordings.
+    `left_out` has one reason for each message that is not judged, `unjudged` for each exchange that is not judged as a
+    completion; `headers` are those of the suite's own recordings.
     """
 
     exchanges: tuple[Exchange, ...]
@@ -27,6 +29,7 @@ class Gathered:
     headers: tuple[Mapping[str, Any], ...]
     incomplete: tuple[str, ...]
     plan_sha256: str = ""
+    unjudged: tuple[str, ...] = ()
 
 
 def gather(paths: Sequence[Path], contract: Contract) -> Gathered:
@@ -40,6 +43,7 @@ def gather(paths: Sequence[Path], contract: Contract) -> Gathered:
         left_out=tuple(reason for file in loaded for reason in file.left_out),
         headers=tuple(header for file in loaded for header in file.headers),
         incomplete=tuple(reason for file in loaded for reason in file.incomplete),
+        unjudged=tuple(reason for file in loaded for reason in file.unjudged),
         plan_sha256=loaded[0].plan_sha256 if len(loaded) == 1 else "",
     )
 
@@ -69,6 +73,7 @@ def _from_foreign(results: Sequence[Exchange | str], path: Path) -> Gathered:
         left_out=reasons,
         headers=(),
         incomplete=(),
+        unjudged=tuple(f"{x.case.id}: {reason}" for x in exchanges if (reason := unjudged(x))),
     )
 
 

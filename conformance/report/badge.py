@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, Final
 
-from conformance.report.tally import broken, embedded, plural
+from conformance.report.tally import broken, embedded, plural, seen_in_recordings
 from conformance.report.text import visible
 from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS
 
@@ -30,7 +30,7 @@ def label_and_message(results: Mapping[str, Any]) -> tuple[str, str]:
     verified = f"{index['verified']} of {plural(index['of'], 'MUST')} verified"
     word = HEADLINES[results["verdict"]].lower()
     return f"{short} {LABEL}{', embedded reference' if embedded(results) else ''}", {
-        "conformant": verified,
+        "conformant": f"nothing broken, {seen_in_recordings(results)}" if results.get("recorded") else verified,
         "broken": _broken(results),
         "incomplete": f"{word}, {verified}",
         "suite_fault": word,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
-from conformance.report.tally import Row, embedded, scored, shown_as, waived, waiver_text
+from conformance.report.tally import Row, embedded, scored, shown_as, unjudged, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
 from conformance.report.verdict_words import word
@@ -33,7 +33,7 @@ def document(results: Mapping[str, Any]) -> dict[str, Any]:
     """The report: what gates is `failed`, a fault of the suite `other`, what was planned and not sent `pending`."""
     began = datetime.fromisoformat(results["started_at"])
     ended = began + timedelta(seconds=results["duration_s"])
-    tests = [_test(row, results) for row in results["requirements"]]
+    tests = [*_target(results), *(_test(row, results) for row in results["requirements"])]
     counts = Counter(test["status"] for test in tests)
     target = results["target"]
     identity = "/".join((target["name"], results["started_at"], results["plan_sha256"]))
@@ -69,6 +69,23 @@ def document(results: Mapping[str, Any]) -> dict[str, Any]:
             },
         },
     }
+
+
+def _target(results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A target that could not be judged has failed: skipped and pending tests alone would look calm."""
+    reason = unjudged(results)
+    if reason:
+        yield {
+            "id": str(uuid5(NAMESPACE_URL, f"{results['provider']}/target")),
+            "name": "target",
+            "status": "failed",
+            "rawStatus": "error",
+            "duration": 0,
+            "suite": [results["provider"], "target"],
+            "tags": [],
+            "flaky": False,
+            "message": visible(reason),
+        }
 
 
 def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from conformance.report.tally import Row, embedded, scored, shown_as, waived, waiver_text
+from conformance.report.tally import Row, embedded, scored, shown_as, unjudged, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
 from conformance.report.verdict_words import word
@@ -16,7 +16,7 @@ from conformance.run import EMBEDDED
 def render(results: Mapping[str, Any]) -> str:
     """The document: what gates is a failure, a fault of the suite an error; without a verdict a case is skipped."""
     rows = results["requirements"]
-    cases = [*(_case(row, results) for row in rows), *_waivers(results)]
+    cases = [*_target(results), *(_case(row, results) for row in rows), *_waivers(results)]
     counts = {
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
@@ -55,6 +55,15 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
     elif kind == "warning":
         SubElement(case, "system-out").text = _clean(block(row, results))
     return case
+
+
+def _target(results: Mapping[str, Any]) -> Iterator[Element]:
+    """A target that could not be judged is an error: skipped test cases alone would look calm."""
+    reason = unjudged(results)
+    if reason:
+        case = Element("testcase", {"classname": f"{results['provider']}.target", "name": "target", "time": "0"})
+        SubElement(case, "error", {"message": _clean(reason), "type": "not judged"})
+        yield case
 
 
 def _waivers(results: Mapping[str, Any]) -> Iterator[Element]:

@@ -7,7 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.report.replay_commands import one_line
-from conformance.report.tally import Row, broken, by_area, count, headline, observed, plural, scored, urgency
+from conformance.report.tally import (
+    Row,
+    broken,
+    by_area,
+    count,
+    headline,
+    observed,
+    plural,
+    scored,
+    seen_in_recordings,
+    urgency,
+)
 from conformance.report.text import visible
 from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES, word
 
@@ -55,7 +66,9 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     yield f"## {plain(results['target']['name'])}: {result.lower()}\n"
     yield f"{because}\n"
     cells = (
-        f"{index['verified']} of {index['of']} MUSTs verified",
+        seen_in_recordings(results)
+        if results.get("recorded")
+        else f"{index['verified']} of {index['of']} MUSTs verified",
         f"{score['passed']} of {score['of']} of these passed",
         f"{totals['requests']:,} in {plural(totals['attempts'], 'attempt')}",
         f"{totals['prompt_tokens']:,} prompt, {totals['completion_tokens']:,} completion",

@@ -25,6 +25,7 @@ from conformance.report.tally import (
     observed,
     plural,
     scored,
+    seen_in_recordings,
     urgency,
     waived,
     waiver_text,
@@ -34,6 +35,7 @@ from conformance.report.transcript import Segment, Transcript, transcript
 from conformance.report.verdict_words import MEANINGS, OUTCOMES, word
 
 MOST_EXCHANGES: Final = 150
+MOST_REASONS: Final = 20
 MOST_CHARACTERS: Final = 200_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
 
@@ -137,7 +139,10 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """What supports the result (`yes`), what weakens it (`no`) and what a reader should know (`note`)."""
     rows, index = results["requirements"], results["index"]
     missing = index["of"] - index["verified"]
-    if missing:
+    if results.get("recorded"):
+        yield "note", f"Recordings of others: {seen_in_recordings(results)}."
+        yield from (("no", reason) for reason in results["recorded"]["reasons"][:MOST_REASONS])
+    elif missing:
         yield "no", f"{missing} of {index['of']} MUSTs that apply were not verified."
     else:
         yield "yes", f"All {index['of']} MUSTs that apply were verified."

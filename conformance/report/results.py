@@ -80,6 +80,7 @@ def document(
         "profile": run.profile,
         "target": target,
         **({"send": dict(send)} if send else {}),
+        **({"recorded": dict(run.recorded)} if run.recorded else {}),
         "claims": list(run.claims),
         "started_at": datetime.fromtimestamp(run.started_at, UTC).isoformat(timespec="seconds"),
         "duration_s": round(run.duration_s, 3),

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from conformance.model.exit_codes import ExitCode
-from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES, REFERENCE_HEADLINES
+from conformance.report.verdict_words import (
+    HEADLINES,
+    INVALID_WAIVERS,
+    OUTCOMES,
+    RECORDED_HEADLINE,
+    REFERENCE_HEADLINES,
+    UNJUDGED_HEADLINE,
+)
 from conformance.run import EMBEDDED
 
 Row: TypeAlias = Mapping[str, Any]
@@ -154,6 +161,20 @@ def result_word(results: Mapping[str, Any]) -> str:
     return words[results["verdict"]]
 
 
+def seen_in_recordings(results: Mapping[str, Any]) -> str:
+    """How much the recordings of others show: never everything, because nobody planned them."""
+    musts = sum(row["level"] == "MUST" and scored(row) for row in results["requirements"])
+    recorded = results["recorded"]
+    judged = f"{recorded['judged']:,} of {plural(recorded['exchanges'], 'exchange')} judged"
+    return f"{results['index']['verified']} of {plural(musts, 'MUST')}, {judged}"
+
+
+def unjudged(results: Mapping[str, Any]) -> str:
+    """Why nothing at all was judged, such as a target that is down; empty where something was."""
+    judged = any(row["outcome"] in _VERIFIED | {"error"} for row in results["requirements"])
+    return "" if judged else next(iter(results["incomplete"]), "")
+
+
 def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     """The result of a run in two or three words, and the sentences that explain it."""
     rows = [row for row in results["requirements"] if scored(row)]
@@ -178,6 +199,10 @@ def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     if results["verdict"] == "suite_fault":
         errors = sum(row["outcome"] == "error" for row in rows)
         return word, f"{plural(errors, 'check')} of this suite crashed: a fault of the suite, not of the target."
+    if results["verdict"] == "conformant" and results.get("recorded"):
+        return RECORDED_HEADLINE, f"In what was seen: {seen_in_recordings(results)}{except_waived}.{also}"
+    if results["verdict"] == "incomplete" and (reason := unjudged(results)):
+        return UNJUDGED_HEADLINE, f"{reason}."
     if results["verdict"] == "incomplete":
         return word, f"No MUST was seen broken{except_waived}; not everything was verified.{also}"
     return word, f"Every MUST that applies was verified and holds{except_waived}.{also}"

@@ -16,6 +16,7 @@ from conformance.report.tally import (
     observed,
     plural,
     scored,
+    seen_in_recordings,
     urgency,
     waived,
     waiver_text,
@@ -92,6 +93,10 @@ def summary(results: Mapping[str, Any]) -> str:
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
+    if results.get("recorded"):
+        lines[1] = (
+            f"  {seen_in_recordings(results)}, score {score['passed']}/{score['of']} of the verified MUSTs passed"
+        )
     said, warning = drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
     if classes := results.get("classes"):

@@ -30,6 +30,10 @@ REFERENCE_HEADLINES: Final = {
     "suite_fault": "The embedded reference: suite fault",
 }
 """The same where no target was judged, but the reference that this suite serves itself."""
+UNJUDGED_HEADLINE: Final = "Not judged"
+"""The result of a run in which nothing came back that could be judged."""
+RECORDED_HEADLINE: Final = "Nothing broken"
+"""The result of recordings that this suite did not make: they never show everything."""
 INVALID_WAIVERS: Final = "Invalid waivers"
 """The result of a run that fails only because a waiver is no longer valid."""
 

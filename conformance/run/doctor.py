@@ -50,13 +50,15 @@ async def examine(target: Target, contract: Contract, model: str, timeouts: Time
     async with Sender(target, Account(Budget(requests=6)), patience=replace(timeouts, retries=1)) as sender:
         body = {"model": model, "prompt": "1, 2, 3, 4,", "max_tokens": TOKENS}
         plain = await _sent(sender, _case("plain", body))
+        if plain.status is not None and urlsplit(target.base_url).scheme == "https":
+            yield Symptom("transport", State.FINE, "TLS, certificate verified")
         reason = obstacle(plain, target)
         if reason:
             yield Symptom("target", State.WRONG, reason)
             return
         for symptom in _plain(plain, target, model):
             yield symptom
-        if not plain.successful:
+        if not plain.successful or not plain.choices:
             return
         if target.key:
             wrong_key = replace(_case("wrong-key", {**body, "max_tokens": 1}), credential=Credential.WRONG)
@@ -77,11 +79,11 @@ async def _sent(sender: Sender, case: RequestCase) -> Exchange:
 def _environment(target: Target) -> Iterator[Symptom]:
     """What can be checked without sending anything."""
     secure = urlsplit(target.base_url).scheme == "https"
-    if secure or target.loopback:
-        yield Symptom("transport", State.FINE, "TLS, certificate verified" if secure else "loopback, unencrypted")
-    elif target.key:
+    if not secure and target.loopback:
+        yield Symptom("transport", State.FINE, "loopback, unencrypted")
+    elif not secure and target.key:
         yield Symptom("transport", State.WRONG, "http:// to another machine: the key is sent unencrypted; use https://")
-    else:
+    elif not secure:  # what TLS does is only known after a reply
         yield Symptom("transport", State.NOTE, "http:// to another machine: everything is sent unencrypted")
     variables = [name for name in PROXIES if os.environ.get(name) or os.environ.get(name.lower())]
     if variables and not target.loopback:
@@ -94,14 +96,18 @@ def _plain(x: Exchange, target: Target, model: str) -> Iterator[Symptom]:
     if not x.successful:
         yield Symptom("request", State.WRONG, f"{seen}, with {show(x.content[:200])}; check --model and --base-url")
         return
-    yield Symptom("request", State.FINE, f"{seen}, {x.last.http_version}")
-    answered_by = x.json.get("model") if isinstance(x.json, dict) else None
-    differs = answered_by is not None and answered_by != model
-    seen = f"asked for {show(model)}, answered by {show(answered_by)}"
-    yield Symptom("model", State.NOTE if differs else State.FINE, seen)
     coding = x.header("content-encoding")
     if coding:
         yield Symptom("compression", State.NOTE, f"replies are compressed ({show(coding)}); events may be delayed")
+    if not x.choices:
+        yield Symptom("request", State.WRONG, f"{seen}, with {show(x.content[:200])}; expected a completion")
+        return
+    yield Symptom("request", State.FINE, f"{seen}, {x.last.http_version}")
+    answered_by = x.json.get("model") if isinstance(x.json, dict) else None
+    seen = f"asked for {show(model)}, answered by {show(answered_by)}"
+    if answered_by is None:
+        seen = f"asked for {show(model)}; the reply does not name its model"
+    yield Symptom("model", State.FINE if answered_by == model else State.NOTE, seen)
     yield from _clock(x)
 
 
@@ -122,7 +128,10 @@ def _clock(x: Exchange) -> Iterator[Symptom]:
 def _key(x: Exchange) -> Symptom:
     if x.status in {401, 403}:
         return Symptom("key", State.FINE, f"a wrong key is refused with HTTP {x.status}")
-    return Symptom("key", State.NOTE, f"a wrong key gets HTTP {x.status}: the target does not check keys")
+    if x.successful:
+        return Symptom("key", State.NOTE, f"a wrong key gets HTTP {x.status}: the target does not check keys")
+    seen = f"HTTP {x.status}" if x.status is not None else f"no response ({x.last.error})"
+    return Symptom("key", State.NOTE, f"a wrong key gets {seen}; expected HTTP 401 or 403")
 
 
 def _stream(x: Exchange) -> Symptom:

@@ -82,6 +82,7 @@ class Run:
     claims: tuple[str, ...] = ()
     unsent: Mapping[str, str] = field(default_factory=dict)
     smallest: Mapping[str, str] = field(default_factory=dict)
+    recorded: Mapping[str, Any] | None = None  # traffic of others: how many exchanges, how many judged, why not all
 
 
 def totals(exchanges: Iterable[Exchange]) -> dict[str, int]:
