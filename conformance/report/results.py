@@ -106,7 +106,7 @@ def _classes(run: Run) -> dict[str, int]:
         model=run.target.model,
         profile=planned_as(run.profile),
         seed=run.seed,
-        claims=run.claims,
+        claims=[claim for claim in run.claims if claim.removeprefix("no ") in run.contract.parameters],
         hostile=any(case.hostile for case in cases),
         has_key=any(case.credential is not Credential.KEY for case in cases),
     )
