@@ -211,6 +211,24 @@ def test_two_nights_are_compared_and_only_what_is_newly_broken_fails(tmp_path, m
     assert third.returncode == 0, "what was broken the night before is not newly broken"
 
 
+def test_a_night_keeps_the_drawn_bodies_that_failed_and_the_next_begins_with_them(tmp_path, machine):
+    (tmp_path / "conformance.toml").write_text(GOOD, "utf-8")
+    judged(tmp_path, machine)
+    failures = tmp_path / "reports" / "good" / "drawn-failures.json"
+    failures.write_text("{}", "utf-8")
+    done = bash((ROOT / "docs" / "nightly.sh").read_text("utf-8"), tmp_path, machine)
+    assert done.returncode == 0, done.stdout + done.stderr
+    failures.unlink()
+    (step,) = (one for one in NIGHTLY["jobs"]["judge"]["steps"] if "failures" in one.get("run", ""))
+    assert bash(step["run"], tmp_path, machine).returncode == 0
+    assert failures.read_text("utf-8") == "{}"
+
+
+def test_each_night_has_a_seed_of_its_own():
+    (judge,) = (one for one in NIGHTLY["jobs"]["judge"]["steps"] if "arguments" in one.get("with", {}))
+    assert "--seed=${{ github.run_number }}" in judge["with"]["arguments"].splitlines()
+
+
 def test_a_night_without_results_fails(tmp_path, machine):
     (tmp_path / "reports").mkdir()
     assert bash((ROOT / "docs" / "nightly.sh").read_text("utf-8"), tmp_path, machine).returncode != 0

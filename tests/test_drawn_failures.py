@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import fake_runs
 import pytest
@@ -10,10 +11,13 @@ import pytest
 from conformance import recording
 from conformance.config.settings import SettingsError, settings
 from conformance.contract import load as contract_of
+from conformance.model.budget import usual
 from conformance.recording import drawn_failures
 from conformance.reference import serve
 from conformance.report import drawn, history, outputs, page, results, terminal
-from conformance.run.launch import failed_bodies, launch
+from conformance.run.launch import REFERENCE_MODEL, failed_bodies, launch
+from conformance.run.locked_run import make_lock
+from conformance.run.replan import agrees
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
 
@@ -86,6 +90,17 @@ class TestTwoRuns:
         )
         assert began == pytest.approx(second.started_at, abs=1)
         assert len(failed_bodies(resumed, "m")) < len(known)
+
+
+def test_a_plan_lock_records_what_failed_and_is_planned_again_from_the_lock_alone(tmp_path):
+    chosen = replace(settings("nebius", {"out": str(tmp_path)}), budget=usual("gate"))
+    chosen.folder.mkdir()
+    failed = failure('{"prompt":"it failed","model":"","max_tokens":1}')
+    drawn_failures.write(chosen.folder / drawn_failures.NAME, [failed])
+    lock = make_lock(chosen, contract_of("nebius"), nonce="a" * 16, seeded=True, has_key=True)
+    assert lock.drawn[0] == {"prompt": "it failed", "model": REFERENCE_MODEL, "max_tokens": 1}
+    (chosen.folder / drawn_failures.NAME).unlink()
+    assert agrees(lock, contract_of("nebius"))
 
 
 class TestTold:

@@ -9,10 +9,10 @@ drawn body, because schemathesis changes a request that is itself refused, which
 valid is computed, never believed.
 
 hypothesis does not shrink what fails. It needs a failing test of its own, in which it sends one candidate after
-another; `run/shrink.py` halves whole sets of members, tests candidates against the replies that the run has already, sends the
-candidates of several failures together, and stops after 12 requests. For 39 failures of drawn bodies, each caused by
-one member or two, ours asked for 6 requests on average and left 3.9 members; hypothesis asked for 35 after the first
-failure and left 4.6.
+another; `run/shrink.py` halves whole sets of members, tests candidates against the replies that the run has already,
+sends the candidates of several failures together, and stops after 12 requests. For 39 failures of drawn bodies, each
+caused by one member or two, ours asked for 6 requests on average and left 3.9 members; hypothesis asked for 35 after
+the first failure and left 4.6.
 """
 
 from __future__ import annotations
