@@ -68,7 +68,7 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
             # text that a server may refuse for its content
             host = None
             case = context.case(ORIGIN, body, validity=Validity.UNSPECIFIED)
-            yield CaseGroup("rows", Rank.OBSERVED if context.full else Rank.LAST_RESORT, (case,))
+            yield CaseGroup("rows", Rank.LAST_RESORT, (case,))
 
 
 def again(context: PlanContext, failed: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:

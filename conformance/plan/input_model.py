@@ -381,9 +381,9 @@ def _lists(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterato
         for size in sizes:
             yield InputClass(path, f"{size} items", [f"item {place}" for place in range(size)])
         yield InputClass(path, "an item twice", ["item", "item"])
-        texts = (*PLAIN_TEXTS, *CONTROL_TEXTS, LONG_TEXT)
-        for start in () if name == "prompt" else range(0, len(texts), most):  # prompts of each kind are echoed
-            yield InputClass(path, f"items of texts from {start + 1}", list(texts[start : start + most]))
+        if name != "prompt":  # prompts of each kind are echoed
+            joined = [" ".join(PLAIN_TEXTS[::2]), " ".join(PLAIN_TEXTS[1::2]), " ".join(CONTROL_TEXTS), LONG_TEXT]
+            yield InputClass(path, "items of every kind of text", joined[:most])
     elif types == {"array"}:
         for size in sizes:
             yield InputClass(path, f"{size} lists of ids", [[72 + place, 45, 90] for place in range(size)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -37,6 +36,8 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
     STREAM.patch,
     {"prompt": list(IDS), "best_of": 2, "suffix": " and so on.", "max_tokens": 1},
 )
+# Two classes of a row meet all that changes how a request is read; each further one meets another setting.
+ORDER: Final = (0, 2, 1, 3, 4)
 FEW: Final = 1  # classes of a row
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
@@ -49,7 +50,7 @@ def invalid_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = 
     """
     drawn_too = _drawn_classes(context, drawn) if context.full else frozenset()
     turn = context.seed
-    sent: Counter[str] = Counter()  # how often a class was sent, so that it meets one setting after another
+    rows_sent = 0  # so that a class meets one setting after another
     paired: set[str] = set()  # keywords of which a class was sent on both channels
     for row in context.rows_on("refuse"):
         if row.area in {"protocol", "auth"}:
@@ -67,10 +68,10 @@ def invalid_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = 
             paired.add(keyword)
             # in `gate` the rest goes late and leaves room for isolating values that are wrongly rejected
             phase = "values" if context.full or rank < Rank.EXTRA else "learned"
-            number = sent[label] + index if context.full else turn
-            sent[label] += 1
+            number = ORDER[(index + rows_sent) % len(found) % len(ORDER)] if context.full else turn
             yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, number, both=both)))
         turn += bool(found)
+        rows_sent += 1
 
 
 def _drawn_classes(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> frozenset[tuple[str, str]]:
@@ -111,7 +112,7 @@ def _rank(context: PlanContext, row: Requirement, index: int) -> Rank:
     """The first class of each row comes before the others, which show the same row."""
     if index:
         of_type = row.params.get("keyword") in {"type", "coercion"}
-        return Rank.EXTRA if of_type else Rank.OBSERVED
+        return (Rank.USEFUL if context.full else Rank.EXTRA) if of_type else Rank.OBSERVED
     return Rank.RELEVANT if row.level is Level.MUST else Rank.NORMAL if context.full else Rank.EXTRA
 
 
@@ -135,14 +136,16 @@ def _cases(
     context: PlanContext, row: Requirement, label: str, patch: Mapping[str, Any], turn: int, *, both: bool
 ) -> Iterator[RequestCase]:
     if "stream_options" in patch and "stream" not in patch and context.has("stream"):
-        yield from _pair(context, row, f"{label}, streamed", patch, USAGE.patch)
-        if both and context.full:
+        if context.full and not turn:
             rich = {**USAGE.patch, **_batch(context, patch)}
             yield from _pair(context, row, f"{label}, in a streamed batch", patch, rich)
+        else:
+            yield from _pair(context, row, f"{label}, streamed", patch, USAGE.patch)
     elif "stream" in patch or not context.has("stream"):
-        yield from _pair(context, row, label, patch, {})
-        if both and context.full:
+        if context.full and not turn:
             yield from _pair(context, row, f"{label}, in a batch", patch, _batch(context, patch))
+        else:
+            yield from _pair(context, row, label, patch, {})
     elif both:
         # a streamed request must be refused before the stream begins, with the same error
         key = f"{row.id} {label}"

@@ -39,7 +39,10 @@ def valid_inputs(context: PlanContext) -> Iterator[CaseGroup]:
 def levels_of_classes(context: PlanContext) -> list[FactorLevel]:
     """The valid classes of each parameter that costs little, as levels; those left out that the target rejects."""
     found: dict[str, FactorLevel] = {}
+    batches = {dumps(list(prompts)) for _, prompts in _batches()}
     for one in _classes(context):
+        if one.path == "prompt[]" and dumps(one.value) in batches:
+            continue
         level = factor_level(*next(iter(one.patch.items())))
         if "stream_options" in one.patch and context.has("stream"):
             level = FactorLevel(level.label, {"stream": True, **one.patch})
@@ -99,7 +102,7 @@ def _batches() -> Iterator[tuple[str, Sequence[str]]]:
     yield "texts", PLAIN_TEXTS
     yield "texts with control characters", (*CONTROL_TEXTS, LONG_TEXT)
     for size in SIZES:
-        yield f"{size} prompts", [f"Item {place} of {size}:" for place in range(size)]
+        yield f"{size} prompts", [f"item {place}" for place in range(size)]
     yield "empty prompts first, in the middle and last", ["", PROMPT, "", "One, two", ""]
 
 
