@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.contract import load as load_contract
 from conformance.judge.catalogue import CATALOGUE, Check, CheckContext, Scope, always, expect, load, show
 from conformance.judge.fixtures import case, choice, completion, contract, error, plain, response, stream
 from conformance.judge.verdicts import MOST_EVIDENCE, Traffic, judge, judge_all, serves
@@ -340,3 +341,27 @@ class TestServerErrorsOfAKind:
 
     def test_a_gateway_that_is_overloaded_confirms_nothing(self):
         assert self.verdict(*self.probes(503, 503)).outcome is Outcome.INCONCLUSIVE
+
+
+FORMS = {"string": "a", "array of string": ["a", "b"], "array of integer": [1, 2], "array of array": [[1], [2]]}
+
+
+@pytest.mark.parametrize("left_out", ["", *FORMS])
+def test_a_row_that_speaks_of_several_forms_passes_only_if_each_was_accepted(left_out):
+    openai = load_contract("openai")
+    requirement = next(one for one in openai.requirements if one.id == "request.prompt.accepts")
+    exchanges = []
+    for form, value in FORMS.items():
+        for role in ("control", "probe"):
+            group = Membership("accept", f"{requirement.id} {form}", role)
+            x = plain(FINE, {"model": "m", "prompt": "a" if role == "control" else value})
+            if form != left_out or role == "control":
+                exchanges.append(numbered(x, len(exchanges), groups=(group,)))
+    if left_out == "string":
+        exchanges = [x for x in exchanges if x.case.body["prompt"] != "a"]
+        group = Membership("accept", f"{requirement.id} other", "joint")
+        exchanges.append(numbered(plain(FINE, {"model": "m", "prompt": [1]}), "joint", groups=(group,)))
+    verdict = judge(requirement, Traffic(tuple(exchanges)), openai)
+    assert verdict.outcome is (Outcome.INCONCLUSIVE if left_out else Outcome.PASS)
+    assert verdict.incomplete is bool(left_out)
+    assert left_out in verdict.reason

@@ -12,6 +12,7 @@ from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import discounted, nondeterministic_prompts
 from conformance.judge.finding_cache import Conclusions, FindingCache, Packed, packed
+from conformance.judge.forms import unseen_forms
 from conformance.model import (
     BUSY,
     Contract,
@@ -414,6 +415,10 @@ def _decision(
         reason = f"{NEEDS_CONFIRMATION}{tally.unconfirmed[0]}"
         return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
     if tally.examined:
+        unseen = unseen_forms(requirement, traffic.exchanges, context.contract)
+        if unseen:
+            reason = f"no accepted request had the documented form {', '.join(unseen)}"
+            return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
         return _Decision(Outcome.PASS)
     return _nothing_seen(requirement, check, traffic, context, tally)
 
