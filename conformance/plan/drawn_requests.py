@@ -1,7 +1,8 @@
 """Drawn bodies as requests: valid ones that must be accepted, and invalid ones beside the valid body they come from.
 
-A list of drawn bodies explains itself: an invalid body follows the valid one from which it differs in one member, so
-that a stored plan needs nothing else. What has no `model` is a patch for a covering row, see `row_requests`.
+A list of drawn bodies explains itself: an invalid body follows the valid one from which it differs in one member, which
+may occur more than once for it, so that a stored plan needs nothing else. What has no `model` is a patch for a covering
+row, see `row_requests`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
     least = MINIMUM[context.profile]
     valid = invalid = 0
     host: RequestCase | None = None
+    hosts: dict[bytes, RequestCase] = {}
     for body in (dict(body) for body in drawn if "model" in body):
         if context.validity_of(body) is Validity.INVALID:
             group = _refusal(context, host, body) if host is not None else None
@@ -60,9 +62,11 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
                 yield _ranked(context, group, guaranteed=invalid <= least.invalid)
         elif context.without & body.keys() or context.barred(body):
             host = None
+        elif (content := dumps(body).encode()) in hosts:
+            host = hosts[content]
         elif is_sure(context, body):
             valid += 1
-            host = _case(context, body)
+            host = hosts[content] = _case(context, body)
             yield _ranked(context, (host,), guaranteed=valid <= least.valid)
         else:
             # text that a server may refuse for its content

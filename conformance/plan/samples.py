@@ -58,6 +58,7 @@ LEAST: Final = 10  # bodies of `full` that have each documented parameter
 SPEC, OWN, SPEC_GATE, OWN_GATE = 20, 20, 2, 8
 SPARE: Final = 1.5  # invalid bodies for each that must be sent: a target may refuse the valid ones that some come from
 HOSTS: Final = 4  # valid bodies that are tried for a wrong value, which may break a second rule in some of them
+OF_EACH: Final = 2  # invalid bodies of each valid one that come before any others: the ratio of what must be sent
 NAMED, NAMED_GATE = 4, 2  # arbitrary values that are drawn for each parameter
 SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # single tokens to some models: an echo may lack them
 # Text that breaks careless code which builds streams, pages, templates or terminal output from it.
@@ -163,7 +164,7 @@ def _with_invalid(context: PlanContext, bodies: Sequence[Body], enumerated: Sequ
     """Each body, and after it those that a wrong value makes of it; parameters and sources of values take turns."""
     hosts = [body for body in bodies if is_sure(context, body)]
     invalid: dict[bytes, list[Body]] = {dumps(body).encode(): [] for body in hosts}
-    wanted = int(MINIMUM[context.profile].invalid * SPARE)
+    wanted = wanted_in_all = int(MINIMUM[context.profile].invalid * SPARE)
     turn = 0
     for name, value in _wrong_values(context, enumerated):
         if not wanted:
@@ -174,9 +175,13 @@ def _with_invalid(context: PlanContext, bodies: Sequence[Body], enumerated: Sequ
             invalid[dumps(host).encode()].append(with_member(host, name, value))
             wanted -= 1
             turn += 1
-    for body in bodies:
-        yield body
-        yield from invalid.get(dumps(body).encode(), ())
+    # what must be sent comes first: a few of each valid body, so that all of them have some
+    for first, last in ((0, OF_EACH), (OF_EACH, wanted_in_all)):
+        for body in bodies:
+            wrong = invalid.get(dumps(body).encode(), [])[first:last]
+            if wrong or not first:
+                yield body
+                yield from wrong
 
 
 def _wrong_values(context: PlanContext, enumerated: Sequence[CoverageClass]) -> Iterator[tuple[str, Any]]:
