@@ -19,8 +19,8 @@ from conformance.selftest.fault import plant
 
 ACCEPTED: Final = "combination_is_accepted"
 BESIDES: Final = (
-    "valid_is_accepted", "combination_is_accepted", "channels_accept_alike", "limits", "drawn", "default_is_explicit",
-    "relations", "batch", "robustness", "null_is_absent",
+    "valid_is_accepted", "combination_is_accepted", "channels_accept_alike", "limits", "drawn_is_accepted", "drawn_is_refused",
+    "default_is_explicit", "relations", "robustness", "null_is_absent",
 )  # fmt: skip
 
 
@@ -154,6 +154,6 @@ for _number in range(5):
         Stage.REFUSAL,
         "valid_is_accepted",
         _refuses_member(_number),
-        also=(*BESIDES, "formats"),
+        also=(*BESIDES, "json_is_valid"),
         fits=lambda contract, number=_number: len(_members(contract)) > number,
     )
