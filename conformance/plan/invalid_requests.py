@@ -136,13 +136,13 @@ def _cases(
     context: PlanContext, row: Requirement, label: str, patch: Mapping[str, Any], turn: int, *, both: bool
 ) -> Iterator[RequestCase]:
     if "stream_options" in patch and "stream" not in patch and context.has("stream"):
-        if context.full and not turn:
+        if context.full and not turn and "combination" not in row.params:
             rich = {**USAGE.patch, **_batch(context, patch)}
             yield from _pair(context, row, f"{label}, in a streamed batch", patch, rich)
         else:
             yield from _pair(context, row, f"{label}, streamed", patch, USAGE.patch)
     elif "stream" in patch or not context.has("stream"):
-        if context.full and not turn:
+        if context.full and not turn and "combination" not in row.params:
             yield from _pair(context, row, f"{label}, in a batch", patch, _batch(context, patch))
         else:
             yield from _pair(context, row, label, patch, {})

@@ -59,8 +59,8 @@ PATHS: Final[Mapping[str, tuple[Condition | None, str]]] = {
 }
 BESIDES: Final = (
     "tokens_join_to_text", "text_offsets_follow_tokens", "echo_adds_only_the_prompt", "logprobs_cover_echo",
-    "echo_of_zero_tokens", "relations", "batch", "usage", "logprobs", "max_tokens", "stop", "unicode", "effects",
-    "concurrency", "choices", "sampling",
+    "echo_of_zero_tokens", "relations", "usage", "logprobs", "stop", "unicode", "effects", "concurrency", "choices",
+    "max_tokens_zero", "completion_tokens_within_limit",
 )  # fmt: skip
 
 
