@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from conformance.contract import load, providers
@@ -118,7 +120,8 @@ def test_numbers_are_told_by_area_level_and_layer(conformance):
     code, out, _ = conformance("list", "openai", "--counts")
     assert code == 0
     rows = load("openai").requirements
-    head, *areas, total, last = out.splitlines()
+    head, *areas, total, members, last = out.splitlines()
+    assert re.fullmatch(r"members in the schemas: request \d{2}, response \d{2}, chunk \d{2}", members)
     assert head.split() == ["area", "rows", "MUST", "SHOULD", "MAY", "contract", "standard", "ecosystem"]
     assert [line.split()[0] for line in areas] == sorted({row.area for row in rows})
     assert total.split()[:2] == ["all", str(len(rows))]

@@ -225,27 +225,30 @@ def test_an_interruption_after_the_run_keeps_its_verdicts(suite):
     assert suite(fake_runs.run(fake_runs.verdict()), plugins=[Impatient()]).ret == 3
 
 
-def test_nothing_selected_is_misuse(suite):
+def test_nothing_selected_has_pytests_own_exit_status(suite):
     result = suite(fake_runs.failing(), "-k", "nosuchthing")
-    assert result.ret == 2
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     assert not list(result.folder.glob("*"))
     assert result.seen == {}
 
 
-def test_the_suite_without_a_provider_says_what_to_give(pytester, monkeypatch):
+def test_a_run_without_pytest_html_writes_its_own_page(suite):
+    result = suite(fake_runs.failing(), "-p", "no:html", "-p", "no:pytest_html.plugin")
+    assert result.ret == 1
+    assert "Does not conform" in (result.folder / "report.html").read_text("utf-8")
+
+
+def test_a_page_elsewhere_leaves_no_page_of_an_earlier_run_beside_the_results(suite, pytester):
+    result = suite(fake_runs.failing(), "--html=elsewhere.html")
+    assert (pytester.path / "elsewhere.html").exists()
+    assert "Does not conform" in (result.folder / "report.html").read_text("utf-8")
+
+
+def test_the_suite_without_a_provider_says_what_to_give(monkeypatch, capfd):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    result = pytester.runpytest_inprocess(
-        "--pyargs",
-        "conformance.suite",
-        "-p",
-        "conformance.plugin",
-        "-p",
-        "pytest_html.plugin",
-        "-p",
-        "pytest_metadata.plugin",
-    )
-    assert result.ret == 2
-    result.stdout.fnmatch_lines(["*no provider is given; expected --provider NAME*"])
+    plugins = ["-p", "conformance.plugin", "-p", "pytest_html.plugin", "-p", "pytest_metadata.plugin"]
+    assert pytest.main(["--pyargs", "conformance.suite", *plugins]) == 2
+    assert capfd.readouterr().err == "Exit: no provider is given; expected --provider NAME\n"
 
 
 def test_collecting_sends_nothing_and_writes_nothing(suite):

@@ -26,6 +26,7 @@ from conformance.config.settings import Settings, SettingsError
 from conformance.model import Contract, Layer, Level, Requirement, Source
 from conformance.model.exchange import Exchange
 from conformance.model.exit_codes import ExitCode
+from conformance.model.json_text import MISSING
 from conformance.pytest_plugin import options as plugin_options
 from conformance.pytest_plugin.options import arguments as arguments
 from conformance.report import index, outputs, results, tally, terminal
@@ -129,18 +130,20 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     try:
         settings = plugin_options.settings_of(config)
+        if settings is None and any(argument and SUITE.startswith(argument) for argument in config.args):
+            raise SettingsError("no provider is given; expected --provider NAME")
         if settings is None:
             return
         contract = launch.checked_contract(settings)
         selected = launch.selected_requirements(settings, contract)
-        if hasattr(config, "workerinput"):
+        if hasattr(config, "workerinput") or getattr(config.option, "numprocesses", None):
             raise SettingsError("pytest-xdist is not supported: a run is one sequence of requests; leave out -n")
     except SettingsError as error:
         pytest.exit(str(error), returncode=ExitCode.USAGE_ERROR)
     requirements = tuple(row for row in contract.requirements if row.id in selected)
     config.stash[SESSION] = Session(requirements, (settings, contract))
     config.pluginmanager.register(Interruption(config))
-    if not config.option.htmlpath and not config.option.collectonly:
+    if getattr(config.option, "htmlpath", MISSING) is None and not config.option.collectonly:
         config.option.htmlpath = str(settings.folder / index.REPORT)
         config.option.self_contained_html = True
 
@@ -193,7 +196,8 @@ def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract
             folder=str(settings.folder),
             send={"out": str(settings.out), "specs": [str(folder) for folder in settings.specs]},
         )
-        outputs.write(settings.folder, document, run.exchanges, page=not _pages(config))
+        own_page = bool(_pages(config)) and Path(config.option.htmlpath) == settings.folder / index.REPORT
+        outputs.write(settings.folder, document, run.exchanges, page=not own_page)
         outputs.write_index(settings.out)
         outputs.publish(document)
         ours.run, ours.results, ours.exchanges = run, document, run.exchanges
@@ -265,10 +269,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if ours is None:
         return
     if not ours.results:
-        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
-        session.exitstatus = (
-            ExitCode.INCOMPLETE if ours.interrupted else ExitCode.USAGE_ERROR if nothing else exitstatus
-        )
+        session.exitstatus = ExitCode.INCOMPLETE if ours.interrupted else exitstatus
         return
     session.exitstatus = _status(ours, exitstatus, other_tests=not all(map(_requirement_id, session.items)))
     if ours.run is not None:
