@@ -25,14 +25,16 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
         return
     found = list(adversarial_bodies(context))
     if not context.full:
-        batch = _batch(context, "batch", [*found[:1], *_disconnects(context)], 0)
+        batch = _batch(context, "batch", [*found[:1], *_disconnects(context)], 0, trace="disconnect")
         yield replace(batch, rank=Rank.RELEVANT)
         yield replace(batch, cases=batch.cases[-1:], copies=batch.copies[-1:])  # where there is no room for more
         return
     for index in range(0, len(found), BATCH):
         yield _batch(context, f"batch {index // BATCH}", found[index : index + BATCH], index // BATCH)
     for left in _disconnects(context):
-        yield _batch(context, "disconnect", [left], BATCHES)
+        yield _batch(context, "disconnect", [left], BATCHES, trace="disconnect")
+    refused = RequestCase("", dumps(context.base).encode()[:-1], "hostile", Validity.INVALID, note="a refusal")
+    yield _batch(context, "refusal", [refused], BATCHES + 2, trace="refusal")
     if oversized := [
         rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in oversized_counts(context)
     ]:
@@ -40,10 +42,11 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
             part("refuse", group.key, "control") for one in oversized for group in one.groups if group.role == "probe"
         ]
         probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
-        yield CaseGroup("hostile", Rank.EXTRA, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 2))
+        yield CaseGroup("hostile", Rank.EXTRA, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 4))
 
 
-def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int) -> CaseGroup:
+def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int, *, trace: str = "") -> CaseGroup:
+    """Adversarial requests and a plain one after them; `trace`: what the last of them must not leave behind."""
     odd = [
         context.case("hostile", case.content, part("alive", key, "hostile"), *_overflowing(context, case),
                    validity=case.validity, hostile=True, headers=case.headers, note=case.note,
@@ -51,7 +54,8 @@ def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int
         for case in cases
     ]  # fmt: skip
     keys = (key, "protocol") if number == 0 else (key,)
-    probe = context.case("alive", context.base, *(part("alive", one, "probe") for one in keys))
+    after = [part("after", trace, "after")] if trace and context.greedy and "after" in context.kinds else []
+    probe = context.case("alive", context.base, *(part("alive", one, "probe") for one in keys), *after)
     return CaseGroup("hostile", Rank.NORMAL, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 

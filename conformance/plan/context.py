@@ -26,6 +26,7 @@ TOKENS_MANY: Final = (
     64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
 )
 BIAS_TOKENS: Final = ("100", "70")  # tokens that are set against one another, which any vocabulary has
+TRACES: Final = ("refusal", "disconnect")  # what must not show in the reply to the next request
 NEAR_ZERO_TEMPERATURE: Final = 0.01  # what stands in for temperature 0 where the target refuses 0
 
 
@@ -215,5 +216,6 @@ def part(kind: str, key: str, role: str) -> Membership:
 
 
 __all__ = [
-    "BIAS_TOKENS", "PROMPT", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT", "PlanContext", "identity", "part", "rename",
+    "BIAS_TOKENS", "PROMPT", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT", "TRACES", "PlanContext", "identity", "part",
+    "rename",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator,
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from random import Random
 from typing import Any, Final
 
 from conformance.model import Phase, RequestCase, Validity
@@ -64,6 +65,7 @@ Generate = Callable[..., Iterator[CaseGroup]]
 FOLLOW_UPS: Final = 8  # requests that replies may lead to beyond those that the budget already counts
 LEFT_OUT: Final = "left out"
 ALONE: Final = "alone"
+IN_ORDER: Final = frozenset({"base", "hostile"})
 EVERY_PHASE: Final = (*ORDER, ALONE)
 ACCEPTANCE_KINDS: Final = frozenset({"accept", "refuse", "observe", "overflow"})
 
@@ -228,7 +230,7 @@ class Planner:
         yield from self._send_all(LEFT_OUT, new)
 
     def _send_all(self, phase: str, chosen: list[CaseGroup]) -> Phases:
-        cases, burst = burst_first(self.sent.assemble(chosen))
+        cases, burst = burst_first(self._ordered(phase, self.sent.assemble(chosen)))
         if not cases:
             return
         exchanges = yield Phase(phase, cases, serial=phase == "hostile", burst=burst)
@@ -241,6 +243,17 @@ class Planner:
             in_vain = case.id in refused and case.validity is not Validity.INVALID
             self.shown.update(tried_alone(case) if in_vain else self._serving.of(case))
         self.known.learn(exchanges)
+
+    def _ordered(self, phase: str, cases: tuple[RequestCase, ...]) -> tuple[RequestCase, ...]:
+        """The cases in the order of this seed: as planned for 0, else shuffled where nothing depends on the order.
+
+        Some defects show only after certain other requests, so runs of another seed have another order.
+        """
+        if not (self.context.full and self.context.seed) or phase in IN_ORDER:
+            return cases
+        shuffled = list(cases)
+        Random(f"{self.context.seed} {phase}").shuffle(shuffled)  # noqa: S311
+        return tuple(shuffled)
 
     def _isolate(self, ceiling: Budget, later: Sequence[str]) -> Phases:
         """Bisect rejected combinations until each rejected value is known, or the budget does not allow more.

@@ -14,7 +14,7 @@ from conformance.model import Validity
 from conformance.model.json_text import dumps
 from conformance.model.parameter_traits import Role
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, TOKENS_MANY, PlanContext, part
+from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, TOKENS_MANY, TRACES, PlanContext, part, rename
 from conformance.plan.factors import (
     ABSENT,
     IDS,
@@ -56,7 +56,7 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                     combines = any(_combines(context, case.body) for case in case_group.cases)
                     waits = index or (combines and not context.full)
                     later = min(index, 1 if (name, kind) in PREFERRED else 2)
-                    rank = min(case_group.rank + later, Rank.OBSERVED)
+                    rank = min(case_group.rank + later, Rank.USEFUL if name in SEVERAL else Rank.OBSERVED)
                     yield replace(case_group, phase="rows", rank=rank) if waits else case_group
         if name in SEVERAL:
             yield from _extremes(context, setting)
@@ -144,8 +144,16 @@ def _repeat(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
     body = context.body(setting)
     first, second = (context.case("relation", body, part("repeat", name, role)) for role in ("first", "second"))
     if name == "plain":
+        # what follows an adversarial request is compared with these, see `adversarial`
+        alone = [part("after", key, "alone") for key in TRACES if "after" in context.kinds and context.hostile]
+        first, second = (rename(case, case.id, (*case.groups, *alone)) for case in (first, second))
         yield CaseGroup("base", Rank.ESSENTIAL, (first,))
         yield CaseGroup("values", Rank.ESSENTIAL, (second,))
+        if context.full:
+            # on a connection of its own, while all others share a few
+            headers = (*second.headers, ("connection", "close"))
+            apart = replace(second, headers=headers, groups=(part("repeat", name, "second"),))
+            yield CaseGroup("values", Rank.NORMAL, (apart,))
     else:
         yield CaseGroup("values", Rank.NORMAL, (first, second), (0, 1))
 
@@ -274,8 +282,8 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
     if context.contract.unknown_fields is Validity.VALID:
         inert["x_unknown_field"] = "ignored"
     for key, value in inert.items():
-        told = key == "stop" or name in {"plain", "batch of choices"}
-        if (context.has(key) or key == "x_unknown_field") and key not in setting and told:
+        shows = key == "stop" or name in {"plain", "batch of choices"}
+        if (context.has(key) or key == "x_unknown_field") and key not in setting and shows:
             ground = (
                 {**gate_choices(context), "max_tokens": TOKENS_LONG, **setting}
                 if key == "stop" and context.has("max_tokens")

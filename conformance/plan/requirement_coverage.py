@@ -22,7 +22,9 @@ from conformance.model.request_view import RequestView
 from conformance.plan.case_group import CaseGroup
 
 # Roles that are only compared with: a group shows nothing before its other role is there.
-PREPARES: Final = frozenset({"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain"})
+PREPARES: Final = frozenset(
+    {"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain", "alone"}
+)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ PROMPTS: Final = (
 )  # fmt: skip
 REPLIES: Final = 24
 FEW: Final = 2
+SCORED, ALSO = 4, 2  # of every four of a burst, the third asks for log probabilities
 # What the effect of a sampling parameter may be lost in: a stream of several prompts and choices, and a choice of the
 # best candidates. The prompts are equal, so that all choices have one distribution.
 SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
@@ -31,7 +32,10 @@ def bursts(context: PlanContext) -> Iterator[CaseGroup]:
     if "burst" not in context.kinds or not context.greedy:
         return
     wanted = PROMPTS if context.full else (PROMPT, UNICODE)
-    bodies = [context.body({"prompt": prompt, **_channel(context, index)}) for index, prompt in enumerate(wanted)]
+    bodies = [
+        context.body({"prompt": prompt, **_channel(context, index), **_scored(context, index)})
+        for index, prompt in enumerate(wanted)
+    ]
     solo = [context.case("relation", body, part("burst", "prompts", f"solo-{n}")) for n, body in enumerate(bodies)]
     burst = [context.case("burst", body, part("burst", "prompts", f"burst-{n}")) for n, body in enumerate(bodies)]
     concurrent = CaseGroup("learned", Rank.ESSENTIAL, tuple(burst))
@@ -50,6 +54,11 @@ def burst_first(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...]
 def _channel(context: PlanContext, index: int) -> dict[str, Any]:
     streams = context.full and index % 2 and context.has("stream") and not context.known.rejects({"stream": True})
     return {"stream": True} if streams else {}
+
+
+def _scored(context: PlanContext, index: int) -> Mapping[str, Any]:
+    """Log probabilities for some of a burst, which must be of their own tokens."""
+    return allowed_members(context, {"logprobs": 1}) if context.full and index % SCORED == ALSO else {}
 
 
 def sample_arms(context: PlanContext) -> Iterator[CaseGroup]:

@@ -62,11 +62,15 @@ SETTINGS: Final = (
 # A request that is refused builds no reply, so the settings in which it is sent are those that parse it otherwise.
 REFUSALS: Final = frozenset({"plain", "streamed", "batch", "n"})
 ALONE: Final = "the value is tried alone; beside others it is judged by the rows on combinations"
+DRAWN: Final = "the members of a drawn body are drawn as well"
 NOT_A_REPLY: Final = "it is about the server between requests"
 # Groups whose requests are what they are, with the reason why they are not sent in every setting.
 FIXED: Final[Mapping[str, str]] = {
     "accept": ALONE,
     "observe": ALONE,
+    "drawn": DRAWN,
+    "drawn-invalid": DRAWN,
+    "after": NOT_A_REPLY,
     "overflow": "a limit beyond any context needs no second setting to be refused or lowered",
     "alive": NOT_A_REPLY,
     "burst": NOT_A_REPLY,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.acceptance import describe_reply, error_object, error_text, label
+from conformance.judge.comparison import compare, texts
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
 from conformance.model import BUSY, ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
@@ -133,6 +135,31 @@ def alive_after_hostile(group: Group, context: CheckContext) -> Findings:
     Fix: confine the failure to its request: validate before it reaches the engine, and release its resources.
     """
     return _still_answers(group, "hostile", "probe", "to a plain request afterwards")
+
+
+def _after(text: str) -> Group:
+    """A greedy request alone, and again after a refusal, with this text."""
+    alone, after = (plain(completion(choice(words)), {"temperature": 0}) for words in (" 4, 5", text))
+    return group("after", "refusal", alone=[alone] * ENOUGH_REPLIES, after=[after] * ENOUGH_REPLIES)
+
+
+@check(
+    "robustness",
+    Scope.GROUP,
+    group="after",
+    good=lambda: example(_after(" 4, 5")),
+    bad=lambda: example(_after("1, 2, 3")),
+)
+def nothing_is_left_behind(group: Group, context: CheckContext) -> Findings:
+    """A refusal, or a stream that its client left, does not change the text of the next reply.
+
+    Text that was meant for another request, or a half-cleared buffer, reaches the next caller.
+
+    Fix: give each request state of its own, and release it however the request ends.
+    """
+    for finding in compare(group, ("alone", "after"), texts, "text", context):
+        # the same request gave other texts, which is the point here and no sign of chance
+        yield replace(finding, steady=False) if isinstance(finding, Violation) else finding
 
 
 @check(

@@ -32,9 +32,10 @@ def usage_is_required(request: RequestView, context: CheckContext) -> bool:
 
 
 def usage_is_required_for_ids(request: RequestView, context: CheckContext) -> bool:
-    """Expected where usage is required and all prompts are lists of token ids."""
+    """Expected where usage is required, all prompts are lists of token ids, and no suffix counts as well."""
     return (
         usage_is_required(request, context)
+        and not request.get("suffix")
         and bool(request.prompts)
         and all(isinstance(prompt, tuple) for prompt in request.prompts)
     )
@@ -196,6 +197,8 @@ def prompt_tokens_match_ids(x: Exchange, context: CheckContext) -> Findings:
     prompts = context.request(x).prompts
     counted = token_count(x.usage, "prompt_tokens")
     if counted is None or not prompts or not all(isinstance(prompt, tuple) for prompt in prompts):
+        return
+    if context.request(x).get("suffix"):  # its tokens are part of the prompt
         return
     ids = sum(map(len, prompts))
     expected = f"{ids}, or {ids + len(prompts)} with a start token each"

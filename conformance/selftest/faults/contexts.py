@@ -293,7 +293,7 @@ def _without(kinds: set[str]) -> Callable[[Refusal | None, Call], Refusal | None
 
 
 PARAMETERS, USAGE, REPLY, TEXTS, REFUSAL = Stage.PARAMETERS, Stage.USAGE, Stage.REPLY, Stage.TEXTS, Stage.REFUSAL
-TWINS: Final = ("twin_text_agrees", "batch_is_singles", "choices_agree_when_greedy", "longer_limit_extends")
+SAME_TEXTS: Final = ("twin_text_agrees", "batch_is_singles", "choices_agree_when_greedy", "longer_limit_extends")
 PROMISES: Final[Mapping[str, Broken]] = {
     "stop_is_ignored": Broken(
         _without_stops,
@@ -303,14 +303,16 @@ PROMISES: Final[Mapping[str, Broken]] = {
         ("stop_cuts_earliest",),
         ("stop",),
     ),
-    "bias_is_ignored": Broken(_without_bias, "The bias is ignored", PARAMETERS, "bias_forces", TWINS, ("logit_bias",)),
+    "bias_is_ignored": Broken(
+        _without_bias, "The bias is ignored", PARAMETERS, "bias_forces", SAME_TEXTS, ("logit_bias",)
+    ),
     "temperature_0_is_ignored": Broken(
         _never_cold,
         "A temperature of 0 is treated as absent",
         PARAMETERS,
         "greedy_repeats",
         (
-            *TWINS,
+            *SAME_TEXTS,
             "echo_adds_only_the_prompt",
             "stop_that_never_matches",
             "logprobs_change_nothing",
@@ -349,7 +351,7 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "The presence penalty is ignored",
         PARAMETERS,
         "penalty_reduces_repetition",
-        TWINS,
+        SAME_TEXTS,
         ("presence_penalty",),
         frozenset({"one_token"}),
     ),
@@ -358,7 +360,7 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "The frequency penalty is ignored",
         PARAMETERS,
         "penalty_reduces_repetition",
-        TWINS,
+        SAME_TEXTS,
         ("frequency_penalty",),
         frozenset({"one_token"}),
     ),
@@ -367,12 +369,18 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "The repetition penalty is ignored",
         PARAMETERS,
         "penalty_reduces_repetition",
-        TWINS,
+        SAME_TEXTS,
         ("repetition_penalty",),
         frozenset({"one_token"}),
     ),
     "suffix_is_ignored": Broken(
-        _without_suffix, "A suffix is ignored", PARAMETERS, "suffix_is_used", TWINS, ("suffix",), frozenset({"suffix"})
+        _without_suffix,
+        "A suffix is ignored",
+        PARAMETERS,
+        "suffix_is_used",
+        SAME_TEXTS,
+        ("suffix",),
+        frozenset({"suffix"}),
     ),
     "echo_is_ignored": Broken(
         _without_echo, "echo is ignored", PARAMETERS, "echo_begins_with_prompt", (), ("echo",), frozenset({"echo"})
@@ -483,10 +491,10 @@ PROMISES: Final[Mapping[str, Broken]] = {
         "Texts lack their first character",
         TEXTS,
         "twin_text_agrees",
-        (*TWINS, "tokens_join_to_text", "echo_adds_only_the_prompt"),
+        (*SAME_TEXTS, "tokens_join_to_text", "echo_adds_only_the_prompt"),
     ),
     "other_characters_are_lost": Broken(
-        _ascii_only, "Characters that are not ASCII are lost", TEXTS, "twin_text_agrees", TWINS
+        _ascii_only, "Characters that are not ASCII are lost", TEXTS, "twin_text_agrees", SAME_TEXTS
     ),
     "choices_have_one_text": Broken(
         _same_text,
@@ -562,5 +570,5 @@ def _at(holds: Position, change: Change) -> Change:
 CROSSED: Final[Mapping[str, Fault]] = {fault.name: fault for fault in _crossed()}
 """All of them."""
 SHARE: Final = 8
-"""One of so many belongs to the catalogue of faults, chosen by the hash of its name: all would take hours."""
+"""One of this number belongs to the catalogue of faults, chosen by the hash of its name: all would take hours."""
 REGISTERED.update({name: fault for name, fault in CROSSED.items() if crc32(name.encode()) % SHARE == 0})
