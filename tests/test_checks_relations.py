@@ -148,6 +148,17 @@ class TestUnchanged:
         ]
         assert "text is \" 4\" in 'absent'" in violation.message
 
+    def test_several_defaults_in_one_request_prove_each_and_blame_none(self):
+        def named(text):
+            left_out = [plain(completion(choice(" 4")), COLD)] * 3
+            together = [plain(completion(choice(text)), COLD)] * 3
+            return findings("default_is_explicit", group("default", joint=together, absent=left_out))
+
+        same = named(" 4")
+        assert same
+        assert all(isinstance(one, Satisfied) for one in same)
+        assert named(" 4, 5") == []
+
     def test_reasons_to_finish_are_compared_under_the_same_text_only(self):
         def replies(role, texts, finish):
             return {role: [plain(completion(choice(text, finish=finish)), COLD) for text in texts]}

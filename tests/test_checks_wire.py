@@ -541,6 +541,15 @@ class TestLimits:
             assert isinstance(found[0], Inconclusive)
             assert "control was not accepted" in found[0].reason
 
+    def test_a_refused_look_alike_shows_that_types_are_checked_and_an_accepted_one_nothing(self):
+        def alike(reply, control=None):
+            parts = {"control": control or plain(FINE), "look-alike": reply}
+            return findings("invalid_is_refused", group("refuse", "request.n.type a number in quotes", **parts))
+
+        assert [type(found) for found in alike(error())] == [Satisfied]
+        assert alike(plain(FINE)) == []
+        assert alike(error(), control=error()) == []
+
     @pytest.mark.parametrize("status", [401, 403, 404, 408, 429])
     def test_key_route_and_load_are_no_answer(self, status):
         assert isinstance(self.accept(error(status=status))[0], Inconclusive)

@@ -74,6 +74,9 @@ class Trigger(Protocol):
     """The part of a check that says which requests must show an occurrence, see `judge.catalogue.Check`."""
 
     @property
+    def area(self) -> str: ...
+
+    @property
     def scope(self) -> Scope: ...
 
     @property

@@ -37,8 +37,9 @@ class CaseGroup:
 
     `copies` numbers the cases that are the same request: a case that is sent a second time is another exchange. `then`
     is what a later phase makes of the replies: the budget counts it together with what it depends on. `guaranteed`
-    groups are the least of their kind that a profile sends, whatever else there is to send. `served` caches the
-    requirements that the group shows, see `RequirementCoverage.by`.
+    groups are the least of their kind that a profile sends, whatever else there is to send. `kinds` are what the group
+    tries that servers treat alike whatever the parameter is: a check, and a kind of values or of requests. `served`
+    caches the requirements that the group shows, see `RequirementCoverage.by`.
     """
 
     phase: str
@@ -47,6 +48,7 @@ class CaseGroup:
     copies: tuple[int, ...] = ()
     then: CaseGroup | None = None
     guaranteed: bool = False
+    kinds: tuple[str, ...] = ()
     served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property

@@ -235,7 +235,7 @@ def likely_stop(context: PlanContext) -> str:
 
 
 def _max_tokens(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    yield from _listed(name, TOKENS_SHORT, 0, *((1,) if context.full else ()))
+    yield from _listed(name, TOKENS_SHORT, *((0, 1) if context.full else ()))
     if context.full and context.contract.default(name) is not None and not exceeds_default_limit(context):
         yield factor_level(name, ABSENT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
 from conformance.plan.drawn_requests import changes, drawn_requests
+from conformance.plan.expected_defects import parsers
 from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
 from conformance.plan.input_model import (
     EXTREMES,
@@ -39,37 +41,40 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
 # Two classes of a row meet all that changes how a request is read; each further one meets another setting.
 ORDER: Final = (0, 2, 1, 3, 4)
 FEW: Final = 1  # classes of a row
+# The settings of `gate`, by turns: the first holds all others, and streams are built on a path of their own.
+RICH: Final[Mapping[str, Any]] = {**BATCH, **USAGE.patch}
+GATE_SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (RICH, BATCH, RICH, {}, RICH)
+CHECK: Final = "invalid_is_refused"
+LOOK_ALIKES: Final = 3  # of the classes of a row, in turn, those from which the least tried is taken
+LOOK_ALIKE: Final = "look-alike"  # the role of a look-alike in showing that the type is checked
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
 
 def invalid_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = ()) -> Iterator[CaseGroup]:
-    """One invalid request for each row, alternating between channels; in `full` one for each class that breaks it.
+    """Requests that break one row each: in `full` with every class that breaks it, in `gate` with one."""
+    yield from _every_class(context, drawn) if context.full else _gate(context)
 
-    But the first class of a row, those are left out of which a drawn body is sent.
-    """
-    drawn_too = _drawn_classes(context, drawn) if context.full else frozenset()
+
+def _every_class(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> Iterator[CaseGroup]:
+    """Every class that breaks a row but, the first of each row aside, those of which a drawn body is sent."""
+    drawn_too = _drawn_classes(context, drawn)
     turn = context.seed
     rows_sent = 0  # so that a class meets one setting after another
     paired: set[str] = set()  # keywords of which a class was sent on both channels
-    for row in context.rows_on("refuse"):
-        if row.area in {"protocol", "auth"}:
-            continue
+    for row in _rows(context):
         found = _breaking(context, row, turn)
         found = [*found[:1], *(one for one in found[1:] if (row.params.get("parameter"), one[0]) not in drawn_too)]
-        for index, (label, patch) in enumerate(found if context.full else found[:1]):
+        for index, (label, patch) in enumerate(found):
             if is_oversized(context, patch):
                 continue  # see `oversized_counts`
-            rank = _rank(context, row, index)
             keyword = str(row.params.get("keyword", row.id))
             # few classes of a row do not meet all settings, so that one of them is sent on both channels
-            few = context.full and (len(found) <= FEW or keyword not in paired)
-            both = not index and (few or turn == context.seed)
+            both = not index and (len(found) <= FEW or keyword not in paired or turn == context.seed)
             paired.add(keyword)
-            # in `gate` the rest goes late and leaves room for isolating values that are wrongly rejected
-            phase = "values" if context.full or rank < Rank.EXTRA else "learned"
-            number = ORDER[(index + rows_sent) % len(found) % len(ORDER)] if context.full else turn
-            yield CaseGroup(phase, rank, tuple(_cases(context, row, label, patch, number, both=both)))
+            number = ORDER[(index + rows_sent) % len(found) % len(ORDER)]
+            cases = _cases(context, row, label, patch, number, both=both)
+            yield CaseGroup("values", _rank(context, row, index), tuple(cases))
         turn += bool(found)
         rows_sent += 1
 
@@ -106,6 +111,92 @@ def breaking_classes(context: PlanContext) -> Iterator[tuple[str, str, Mapping[s
             any_value = path == name and row.params.get("keyword") == "type" and label in WRONG_NAMES.values()
             key = f"{row.id} {label}" if others else InputClass(name, label, value, any_value=any_value).key
             yield path, label, patch, key
+
+
+def _gate(context: PlanContext) -> Iterator[CaseGroup]:
+    """One class for each row. Those that a server treats alike are sent with one parameter and setting after another.
+
+    A look-alike that is refused proves that the type is checked as well, so that no grosser value need be sent.
+    """
+    turn, sent, rich = context.seed, Counter[str](), Counter[str]()
+    spare: dict[str, tuple[Requirement, dict[str, Any]]] = {}
+    for row in sorted(_rows(context), key=lambda row: not _fits_rich(context, row)):
+        found = _breaking(context, row, turn)
+        keyword = row.params.get("keyword")
+        if not found or _is_shown_by_look_alikes(context, row):
+            continue
+        kinds: tuple[str, ...] = (f"{CHECK} {keyword}",)
+        number, (label, patch) = turn, found[0]
+        if keyword in {"type", "coercion"}:
+            tried = {name: _kinds(context, name, other) for name, other in found}
+            likely = found if keyword == "coercion" else found[:LOOK_ALIKES]
+            label, patch = min(likely, key=lambda change: (sent[tried[change[0]][0]], -parsers(change[0])))
+            number, kinds = sent[tried[label][0]], tried[label]
+            sent.update(kinds)
+            if keyword == "coercion" and _fits_rich(context, row):
+                rich.update(kinds)
+                spare = {name: (row, other) for name, other in found} | spare
+        rank = Rank.RELEVANT if keyword == "coercion" else _rank(context, row, 0)
+        cases = tuple(_cases(context, row, label, patch, number, both=turn == context.seed))
+        # what ranks late leaves room for isolating values that are wrongly rejected
+        phase = "learned" if rank >= Rank.EXTRA else "rows" if "n" in cases[0].body else "values"
+        yield CaseGroup(phase, rank, cases, kinds=kinds)
+        turn += 1
+    for label, (row, patch) in spare.items():
+        kinds = _kinds(context, label, patch)
+        if not all(rich[kind] for kind in kinds):
+            rich.update(kinds)
+            cases = tuple(_cases(context, row, label, patch, 0, both=False))
+            yield CaseGroup("rows", Rank.NORMAL, cases, kinds=kinds)
+
+
+def types_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
+    """In `gate`, a value that no parser converts for each type of which a look-alike was accepted or not sent."""
+    known = {
+        membership.key.partition(" ")[0]: exchange.refused
+        for exchange in context.known.replies.values()
+        for membership in exchange.case.groups
+        if membership.role == LOOK_ALIKE
+    }
+    for row in () if context.full or not known else _rows(context):
+        if _is_shown_by_look_alikes(context, row) and not known.get(row.id, False):
+            label, patch = _breaking(context, row, context.seed)[0]
+            cases = _cases(context, row, label, patch, 1, both=False)
+            yield CaseGroup("learned", Rank.ESSENTIAL, tuple(cases))
+
+
+def _kinds(context: PlanContext, label: str, patch: Mapping[str, Any]) -> tuple[str, str]:
+    """The class of a value, and its family."""
+    return f"{CHECK} {label}", f"{CHECK} {_family(context, patch)}"
+
+
+def _family(context: PlanContext, patch: Mapping[str, Any]) -> str:
+    """The JSON type that a converted value has and those that it should have; an empty string is a kind of its own."""
+    ((name, value),) = patch.items()
+    kind = "empty" if value == "" else type(value).__name__
+    return f"{kind} for {', '.join(sorted(context.contract.parameters[name].types))}"
+
+
+def _fits_rich(context: PlanContext, row: Requirement) -> bool:
+    """Whether the parameter of a row is none of those that make the rich setting."""
+    name = top(str(row.params.get("parameter", "")))
+    return context.has(name) and name not in RICH and _is_whole(context, {name: MISSING}, RICH)
+
+
+def _is_whole(context: PlanContext, patch: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a change leaves all members of a setting that this contract and target allow."""
+    setting = allowed_members(context, wanted)
+    return bool(setting) and _setting(context, patch, wanted) == setting
+
+
+def _rows(context: PlanContext) -> Iterator[Requirement]:
+    return (row for row in context.rows_on("refuse") if row.area not in {"protocol", "auth"})
+
+
+def _is_shown_by_look_alikes(context: PlanContext, row: Requirement) -> bool:
+    """Whether the row is on a type whose look-alikes have a row of their own, and some are invalid."""
+    coercion = context.rows.get(f"request.{row.params.get('parameter')}.coercion")
+    return row.params.get("keyword") == "type" and coercion is not None and bool(_breaking(context, coercion, 0))
 
 
 def _rank(context: PlanContext, row: Requirement, index: int) -> Rank:
@@ -151,23 +242,38 @@ def _cases(
         key = f"{row.id} {label}"
         yield from _pair(context, row, label, patch, {}, part("channel", key, "plain"))
         # in a batch of several choices as well, so that one request shows it beside all three
-        way = _setting(context, patch, 0) if context.full else streaming(context)
+        way = _setting(context, patch, SETTINGS[0]) if context.full else streaming(context)
         yield from _pair(context, row, f"{label}, streamed", patch, way, part("channel", key, "stream"))
     elif context.full:
-        setting = _setting(context, patch, turn)
+        setting = _setting(context, patch, SETTINGS[turn % len(SETTINGS)])
         members = ", ".join(f"{name} {dumps(value)}" for name, value in setting.items() if value is not MISSING)
         yield from _pair(context, row, f"{label}, with {members}" if members else label, patch, setting)
-    elif turn % 2 and "max_tokens" not in patch:  # those share their control with a documented value, sent plain
+    else:
+        yield from _in_turn(context, row, label, patch, turn)
+
+
+def _in_turn(
+    context: PlanContext, row: Requirement, label: str, patch: Mapping[str, Any], turn: int
+) -> Iterator[RequestCase]:
+    """The change in the setting of `gate` whose turn it is; alone or streamed where it changes the setting itself."""
+    wanted = GATE_SETTINGS[turn % len(GATE_SETTINGS)]
+    setting = allowed_members(context, wanted)
+    streamed = "stream" in wanted
+    if "max_tokens" in patch:  # those share their control with a documented value, sent plain
+        yield from _pair(context, row, label, patch, {})
+    elif _is_whole(context, patch, wanted):
+        yield from _pair(context, row, f"{label}, in a batch{', streamed' * streamed}", patch, setting)
+    elif streamed or wanted:
         yield from _pair(context, row, f"{label}, streamed", patch, streaming(context))
     else:
         yield from _pair(context, row, label, patch, {})
 
 
-def _setting(context: PlanContext, patch: Mapping[str, Any], turn: int) -> Mapping[str, Any]:
-    """As much of the setting whose turn it is as the contract allows, and this target accepts, beside the change."""
+def _setting(context: PlanContext, patch: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """As much of a setting as the contract allows, and this target accepts, beside the change."""
     kept: dict[str, Any] = {}
     alone = context.broken_combinations(context.body(patch))
-    for name, value in allowed_members(context, SETTINGS[turn % len(SETTINGS)]).items():
+    for name, value in allowed_members(context, wanted).items():
         beside = context.body(kept, {name: value}, patch)
         if name not in patch and context.broken_combinations(beside) == alone:
             kept[name] = value
@@ -187,6 +293,9 @@ def _pair(
     *more: Membership,
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
+    if not context.full and row.params.get("keyword") == "coercion":
+        # refused, it shows that types are checked; accepted, it says nothing of values that no parser converts
+        more = (*more, part("refuse", f"request.{row.params['parameter']}.type {label}", LOOK_ALIKE))
     if "max_tokens" in patch:  # keeps the reply short if the limit is ignored
         way = {**way, **context.first_allowed("stop", *_stops(context))}
     yield context.case("base", context.body(way), part("refuse", key, "control"))
@@ -253,8 +362,15 @@ def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterato
             allowed = [one for branch in branches(context.contract.parameters[path].schema) for one in branch["enum"]]
             yield from near_misses(allowed)
         case "type" | "coercion":
-            found = [(input_class.name, input_class.value) for input_class in _classes(context, path, keyword)]
-            yield from _rotated(found, turn)
+            classes = list(_classes(context, path, keyword))
+            alike = [(found.name, found.value) for found in classes if found.look_alike]
+            other = [(found.name, found.value) for found in classes if not found.look_alike]
+            # what a lenient parser lets through comes first where there is room for few
+            yield from (
+                (*_rotated(alike, turn), *_rotated(other, turn))
+                if not context.full
+                else _rotated([*alike, *other], turn)
+            )
         case "minimum" | "maximum" | "min-items" | "max-items" if limit is not None:
             yield from _outside(context, limit, keyword, turn)
 
@@ -291,4 +407,4 @@ def _breaks_one_rule(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     return context.validity(dumps(body).encode(), body) is Validity.INVALID and not context.clashes(body)
 
 
-__all__ = ["breaking_classes", "invalid_requests", "is_oversized", "oversized_counts"]
+__all__ = ["LOOK_ALIKE", "breaking_classes", "invalid_requests", "is_oversized", "oversized_counts", "types_in_doubt"]

@@ -36,13 +36,14 @@ from conformance.plan.adversarial import adversarial_requests
 from conformance.plan.case_group import ORDER, CaseGroup, Rank, Sent
 from conformance.plan.context import PlanContext
 from conformance.plan.drawn_requests import drawn_requests
+from conformance.plan.expected_defects import ExpectedDefects
 from conformance.plan.factors import accepted_values
 from conformance.plan.follow_ups import follow_ups, prerequisites
-from conformance.plan.invalid_requests import invalid_requests
+from conformance.plan.invalid_requests import LOOK_ALIKE, invalid_requests, types_in_doubt
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.profiles import RESERVE, plannable, share, smaller
 from conformance.plan.protocol import protocol
-from conformance.plan.relations import relations
+from conformance.plan.relations import defaults_in_doubt, relations
 from conformance.plan.requirement_coverage import RequirementCoverage, must
 from conformance.plan.row_requests import combination_rows
 from conformance.plan.sample_groups import burst_first, bursts, filtered_samples, sample_arms
@@ -126,7 +127,7 @@ PARTS: Final = (
     Part(protocol, ("learned",)),
     Part(single_values, ("values", "rows", "learned")),
     Part(members_of_rows, ("values",)),
-    Part(invalid_requests, ("values", "learned"), uses_drawn=True),
+    Part(invalid_requests, ("values", "rows", "learned"), uses_drawn=True),
     Part(valid_inputs, ("rows",)),
     Part(relations, ("base", "values", "rows")),
     Part(prerequisites, ("values", "rows")),
@@ -139,6 +140,8 @@ PARTS: Final = (
     Part(sample_arms, ("rows",)),
     Part(follow_ups, ("learned",), Input.REPLIES),
     Part(stop_classes, ("rows", "learned"), Input.REPLIES),
+    Part(types_in_doubt, ("learned",), Input.REPLIES),
+    Part(defaults_in_doubt, ("learned",), Input.REPLIES),
     Part(bursts, ("values", "learned"), Input.REPLIES),
     Part(adversarial_requests, ("hostile",)),
 )
@@ -176,6 +179,7 @@ class Planner:
     select: Collection[str] = ()
     known: LearnedTarget = field(default_factory=LearnedTarget)
     serving: RequirementCoverage | None = None  # shared by several plans of one contract
+    by_rank: bool = False  # whether `gate` chooses by rank as well, as `full` does, instead of by expected defects
     sent: Sent = field(default_factory=Sent)
     cases: list[RequestCase] = field(default_factory=list)
     isolating: list[RequestCase] = field(default_factory=list)
@@ -185,6 +189,7 @@ class Planner:
     def __post_init__(self) -> None:
         self._case_groups = CaseGroups(self.drawn)
         self._serving = self.serving or RequirementCoverage(self.context.contract, self.context.checks)
+        self._expected = ExpectedDefects(self._serving)
         self._wanted = must(self.context.contract)
         if self.select:
             rows = self.context.rows
@@ -237,11 +242,14 @@ class Planner:
         self.cases += cases
         self.isolating += cases if phase == ALONE else ()
         self.done.update(slot for case_group in chosen for slot in case_group.own)
+        for case_group in chosen:
+            self._expected.count(case_group)
         refused = {exchange.case.id for exchange in exchanges if not exchange.successful}
         for case in cases:
             # a refused case that was not invalid shows whether its own value is accepted, and nothing else
             in_vain = case.id in refused and case.validity is not Validity.INVALID
-            self.shown.update(tried_alone(case) if in_vain else self._serving.of(case))
+            shown = tried_alone(case) if in_vain else self._serving.of(case)
+            self.shown.update(shown if case.id in refused else shown - converted(case))
         self.known.learn(exchanges)
 
     def _ordered(self, phase: str, cases: tuple[RequestCase, ...]) -> tuple[RequestCase, ...]:
@@ -313,7 +321,8 @@ class Planner:
         )
 
     def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
-        return choose(ahead, remaining, self._serving, self.shown, self._wanted)
+        expected = None if self.context.full or self.by_rank else self._expected
+        return choose(ahead, remaining, self._serving, self.shown, self._wanted, expected)
 
     def _planned(self, phases: Collection[str]) -> Iterator[CaseGroup]:
         """The case groups of these phases; with `select`, those that show something selected."""
@@ -331,6 +340,11 @@ def tried_alone(case: RequestCase) -> set[str]:
     """The requirements on accepting or refusing something that a case tries by itself."""
     probed = [part for part in case.groups if part.role == "probe" and part.kind in ACCEPTANCE_KINDS]
     return {part.key.partition(" ")[0] for part in probed}
+
+
+def converted(case: RequestCase) -> set[str]:
+    """The requirements on types that a look-alike shows only where it is refused."""
+    return {part.key.partition(" ")[0] for part in case.groups if part.role == LOOK_ALIKE}
 
 
 __all__ = ["LEFT_OUT", "PARTS", "CaseGroups", "Drawn", "Phases", "Planner"]

@@ -14,7 +14,7 @@ from conformance.plan.factors import SECOND_PROMPT, STREAM, allowed_members
 JSON: Final = "application/json"
 DEEP: Final = 10_000
 BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2}
-# Every kind of wrong credential, by the row that demands its refusal; `gate` sends the first of each row.
+# Every kind of wrong credential, by the row that demands its refusal.
 CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
     "auth.no-key": (Credential.NONE, Credential.EMPTY),
     "auth.wrong-key": (Credential.WRONG, Credential.PROLONGED, Credential.CUT_SHORT, Credential.OTHER_CASE),
@@ -35,9 +35,9 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
             validity=case.validity, breaks=() if kind == "accept" else (row,),
             method=case.method, headers=case.headers, credential=case.credential,
         )  # fmt: skip
-        first = context.rows[row].level is Level.MUST and (context.full or not case.note)
         # late, because a target may crash on such a request
-        yield CaseGroup("learned", Rank.RELEVANT if first else Rank.OBSERVED, (control, probe))
+        rank = Rank.RELEVANT if context.rows[row].level is Level.MUST else Rank.OBSERVED
+        yield CaseGroup("learned", rank, (control, probe), kinds=(f"{context.rows[row].check} {key}",))
 
 
 def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
@@ -72,11 +72,12 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
         spelled = Credential.LOWERCASE_SCHEME
         yield "auth.scheme-case", RequestCase("", base, "protocol", Validity.VALID, credential=spelled)
         for row, credentials in CREDENTIALS.items():
-            for credential in credentials:
-                first = credential is credentials[0]
-                yield bad(row, base, credential=credential, note="" if first else credential.value)
-                if streamed != base:
+            for turn, credential in enumerate(credentials):
+                # `gate` takes the channels in turn, the one first that is most often left unprotected
+                if streamed != base and (context.full or turn % 2 == 0):
                     yield bad(row, streamed, credential=credential, note=f"{credential.value}, streamed")
+                if context.full or turn % 2 or streamed == base:
+                    yield bad(row, base, credential=credential, note=credential.value if turn else "")
 
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:

@@ -6,7 +6,7 @@ several choices, with several prompts, echoed. Most groups share the request wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -78,7 +78,8 @@ def _extremes(context: PlanContext, setting: Patch) -> Iterator[CaseGroup]:
 
 def _combines(context: PlanContext, body: Any) -> bool:
     """Whether a request has several values that are each tried alone in phase `values`."""
-    varied = {name for name in body if body[name] is not None and body[name] != context.base.get(name)}
+    usual = {**context.defaults, **context.base}
+    varied = {name for name in body if body[name] is not None and body[name] != usual.get(name)}
     return len(varied - {"stream", "stream_options", "max_tokens"}) > 1
 
 
@@ -245,15 +246,72 @@ def _short_default(context: PlanContext) -> bool:
 
 
 def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    for key, default in context.defaults.items():
-        kept = () if name == "batch of choices" else setting
-        if default is None or key in {"prompt", "model", "temperature", *kept} or not context.has(key):
-            continue
-        if isinstance(default, (bool, int, float, str)) and not (isinstance(default, int) and default > MOST_TOKENS):
-            rank = Rank.RELEVANT if f"request.{key}.default" in context.rows else Rank.USEFUL
-            ground = {**setting, "stream_options": ABSENT} if key == "stream" else setting
-            absent, explicit = {**ground, key: ABSENT}, {**ground, key: default}
-            yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, explicit, rank=rank)
+    """Each default by itself; in `gate` all of them in one request, which proves each where nothing changes."""
+    if not context.full:
+        if name == "plain":
+            yield from _joint_defaults(context)
+        return
+    kept = () if name == "batch of choices" else setting
+    for key, default in _visible_defaults(context, kept).items():
+        rank = Rank.RELEVANT if f"request.{key}.default" in context.rows else Rank.USEFUL
+        ground = {**setting, "stream_options": ABSENT} if key == "stream" else setting
+        absent, explicit = {**ground, key: ABSENT}, {**ground, key: default}
+        yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, explicit, rank=rank)
+
+
+def _visible_defaults(context: PlanContext, kept: Collection[str] = ()) -> dict[str, Any]:
+    return {
+        key: default
+        for key, default in context.defaults.items()
+        if key not in {"prompt", "model", "temperature", *kept}
+        and context.has(key)
+        and isinstance(default, (bool, int, float, str))
+        and not (isinstance(default, int) and default > MOST_TOKENS)
+    }
+
+
+def _joint_defaults(context: PlanContext) -> Iterator[CaseGroup]:
+    defaults = _combined_defaults(context)
+    cases = [
+        context.case("relation", body, *(part("default", f"{key} together", role) for key in defaults))
+        for role, body in _with_and_without(context, defaults).items()
+    ]
+    if defaults and all(context.may_send(case.body) for case in cases):
+        yield CaseGroup("values", Rank.RELEVANT, tuple(cases))
+
+
+def _combined_defaults(context: PlanContext) -> dict[str, Any]:
+    """The defaults that show in replies and may be named together."""
+    kept: dict[str, Any] = {}
+    visible = _visible_defaults(context).items()
+    for key, default in sorted(visible, key=lambda item: f"request.{item[0]}.default" not in context.rows):
+        if not context.clashes(context.body(kept, {key: default})):
+            kept[key] = default
+    return kept
+
+
+def _with_and_without(context: PlanContext, defaults: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {"absent": context.body(dict.fromkeys(defaults, ABSENT)), "joint": context.body(defaults)}
+
+
+def defaults_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
+    """Each default by itself, where all of them together changed the reply or were not answered."""
+    if context.full or "default" not in context.kinds:
+        return
+    defaults = _combined_defaults(context)
+    contents = [dumps(body).encode() for body in _with_and_without(context, defaults).values()]
+    if not all(content in context.known.replies for content in contents):
+        return
+    absent, joint = (context.known.reply(content) for content in contents)
+    if absent is not None and joint is not None:
+        texts = [[choice.text for choice in reply.choices.values()] for reply in (absent, joint)]
+        if texts[0] == texts[1]:
+            return
+    for key, default in defaults.items():
+        roles = ("absent", "explicit")
+        without, explicit = {key: ABSENT}, {key: default}
+        for case_group in _pair(context, "default", f"{key} alone", roles, without, explicit, rank=Rank.ALWAYS):
+            yield replace(case_group, phase="learned")
 
 
 def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -464,4 +522,4 @@ WITHOUT_TEMPERATURE_ZERO: Final = frozenset(
     {"twin", "batch", "many", "vary", "seed", "json", "tier", "overflow", "force", "default"}
 )
 
-__all__ = ["ENDLESS", "KINDS", "relations"]
+__all__ = ["ENDLESS", "KINDS", "defaults_in_doubt", "relations"]

@@ -144,6 +144,10 @@ def _row(
         levels = [factor.levels[level] for factor, level in zip(found, row, strict=True) if level]
         groups += [membership for level in levels for membership in accepts(context, level, "joint")]
     plain = {**body_of(context, found, row), **classes}
+    penalized = any(context.traits(name).acts_on_repetition for name in plain)
+    if not context.full and any(row) and context.has("max_tokens") and not (penalized and "logit_bias" in plain):
+        # room for the effects of all values of the row, but for penalties to overcome a bias
+        plain["max_tokens"] = TOKENS_LONG
     body = with_drawn_values(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))

@@ -1,14 +1,16 @@
-"""Which case groups a budget has room for: a greedy set cover of the requirements first, then the rest by rank."""
+"""Which case groups a budget has room for: a set cover of the MUSTs, then what is expected to find most defects."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from conformance.model import RequestCase
 from conformance.model.budget import Budget, Cost
 from conformance.plan.case_group import CaseGroup, Rank
+from conformance.plan.expected_defects import ExpectedDefects, Shown
 from conformance.plan.requirement_coverage import RequirementCoverage
 
 NOTHING: Final = Budget(0, 0, 0)
@@ -108,83 +110,125 @@ def choose(
     serving: RequirementCoverage,
     shown: Collection[str],
     wanted: Collection[str],
+    expected: ExpectedDefects | None = None,
 ) -> list[CaseGroup]:
     """The case groups to send, in their order. `shown`: requirements shown before; `wanted`: those to be covered first.
 
     Where all fit, all are sent. Else: what is always sent; a set cover of `wanted`; what is essential, and what is
-    guaranteed; what is relevant; a set cover of every requirement; the rest by rank; and, for what is wanted and still
-    not covered, the reserve.
+    guaranteed; what is expected to find most defects for its price (without `expected`: what is relevant, and a set
+    cover of every requirement); the rest by rank; and, for what is wanted and still not covered, the reserve.
     """
     selection = Selection(remaining, serving)
     if remaining.affords(*selection.total_cost(case_groups)):
         return [case_group for case_group in case_groups if selection.take(case_group)]
+    worth = Worth(selection, expected, set(wanted) - set(shown))
     rest = dict(enumerate(case_groups))
-    _fill(rest, selection, Rank.ALWAYS)
-    _cover(rest, selection, set(wanted) - set(shown) - selection.shown())
-    _fill(rest, selection, Rank.ESSENTIAL)
-    _fill_guaranteed(rest, selection)
-    _fill(rest, selection, Rank.RELEVANT)
-    _cover(rest, selection, set(serving.all) - set(shown) - selection.shown(), Rank.USEFUL)
-    _cover(rest, selection, set(serving.all) - set(shown) - selection.shown())
-    _fill(rest, selection)
+    _fill(rest, worth, Rank.ALWAYS)
+    _take_best(rest, worth, must=True)
+    _fill(rest, worth, Rank.ESSENTIAL)
+    _fill_guaranteed(rest, worth)
+    if expected is not None:
+        _take_best(rest, worth, Rank.EXTRA)
+    else:
+        _fill(rest, worth, Rank.RELEVANT)
+        worth.missing = set(serving.all) - set(shown) - selection.shown()
+        _take_best(rest, worth, Rank.USEFUL, must=True)
+        _take_best(rest, worth, must=True)
+    _fill(rest, worth)
     remaining.release_reserve()
-    _cover(rest, selection, set(wanted) - set(shown) - selection.shown())
+    worth.missing = set(wanted) - set(shown) - selection.shown()
+    _take_best(rest, worth, must=True)
     order = {id(case_group): index for index, case_group in enumerate(case_groups)}
     return sorted(selection.chosen, key=lambda case_group: order[id(case_group)])
 
 
-def _fill(rest: dict[int, CaseGroup], selection: Selection, lowest: int | None = None) -> None:
+@dataclass
+class Worth:
+    """What case groups are worth beside those chosen: the requirements that are `missing`, and expected defects."""
+
+    selection: Selection
+    expected: ExpectedDefects | None
+    missing: set[str]
+    already: dict[str, int] = field(init=False)
+    _shows: dict[int, Shown] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.already = dict(self.expected.before) if self.expected else {}
+
+    def take(self, case_group: CaseGroup) -> bool:
+        """Choose a case group if the budget has room for it."""
+        if not self.selection.take(case_group):
+            return False
+        self.missing -= self.selection.serving.by(case_group)
+        for context, promises in self._shown(case_group).items():
+            self.already[context] = self.already.get(context, 0) | promises
+        return True
+
+    def of(self, case_group: CaseGroup, *, must: bool) -> float:
+        """What a case group adds for its price; with `must`, nothing without a missing requirement."""
+        missing = len(self.missing & self.selection.serving.by(case_group)) if must else 0
+        if must and not missing:
+            return 0.0
+        gain = self.expected.gain(self._shown(case_group), self.already) if self.expected else 0.0
+        requests, cost = self.selection.added_cost(case_group)
+        tokens = cost.completion / COMPLETION_TOKENS_PER_REQUEST + cost.prompt / PROMPT_TOKENS_PER_REQUEST
+        price = LEAST_PRICE + requests + tokens
+        # between case groups that show as many requirements, the expected defects decide
+        return (missing + gain / (1 + gain)) / price if must else gain / price
+
+    def _shown(self, case_group: CaseGroup) -> Shown:
+        shown = self._shows.get(id(case_group))
+        if shown is None:
+            shown = self._shows[id(case_group)] = self.expected.of(case_group) if self.expected else {}
+        return shown
+
+
+def _fill(rest: dict[int, CaseGroup], worth: Worth, lowest: int | None = None) -> None:
     """Take what is left in the order of its rank, down to `lowest`."""
     for index in sorted(rest, key=lambda index: (rest[index].rank, index)):
-        if (lowest is None or rest[index].rank <= lowest) and selection.take(rest[index]):
+        if (lowest is None or rest[index].rank <= lowest) and worth.take(rest[index]):
             del rest[index]
 
 
-def _fill_guaranteed(rest: dict[int, CaseGroup], selection: Selection) -> None:
+def _fill_guaranteed(rest: dict[int, CaseGroup], worth: Worth) -> None:
     """Take what is guaranteed, in its order, up to its share of the requests of the budget."""
+    selection = worth.selection
     ceiling, before = selection.remaining.budget.requests, selection.remaining.requests
     for index in [index for index, case_group in rest.items() if case_group.guaranteed]:
         used = selection.remaining.requests - before + selection.added_cost(rest[index])[0]
-        if (ceiling is None or used <= ceiling * GUARANTEED) and selection.take(rest[index]):
+        if (ceiling is None or used <= ceiling * GUARANTEED) and worth.take(rest[index]):
             del rest[index]
 
 
-def _cover(rest: dict[int, CaseGroup], selection: Selection, missing: set[str], lowest: int | None = None) -> None:
-    """Greedy set cover: at each step the case group that covers most for its price, the first of several equals.
+def _take_best(rest: dict[int, CaseGroup], worth: Worth, lowest: int | None = None, *, must: bool = False) -> None:
+    """Greedy choice: at each step the case group that adds most for its price, the first of several equals.
 
-    After each step, only those are weighed again that share a request or a requirement with what was chosen.
+    What is chosen lowers what others add, so a case group is weighed again only when it would be the next. Where it
+    shares a request with others, these become cheaper, and are weighed again at once.
     """
-    covers = {
-        index: shown
-        for index, case_group in rest.items()
-        if (lowest is None or case_group.rank <= lowest) and (shown := set(selection.serving.by(case_group) & missing))
-    }
+    able = [index for index, case_group in rest.items() if lowest is None or case_group.rank <= lowest]
     sharing: dict[str, list[int]] = {}
-    for index, shown in covers.items():
-        for name in (*shown, *dict(rest[index].slots)):
-            sharing.setdefault(name, []).append(index)
-    worth = {index: _worth(rest[index], shown, selection) for index, shown in covers.items()}
-    while worth:
-        best = max(worth, key=worth.__getitem__)
-        if not worth.pop(best):
-            return
-        shown, case_group = covers.pop(best), rest[best]
-        if not selection.take(case_group):
+    for index in able:
+        for slot, _ in rest[index].slots:
+            sharing.setdefault(slot, []).append(index)
+    queue = [(-added, index) for index in able if (added := worth.of(rest[index], must=must))]
+    heapify(queue)
+    while queue:
+        stale, index = heappop(queue)
+        if index not in rest:
             continue
-        del rest[best]
-        names = (*shown, *dict(case_group.slots))
-        for index in {index for name in names for index in sharing[name] if index in covers}:
-            covers[index] -= shown
-            worth[index] = _worth(rest[index], covers[index], selection)
-
-
-def _worth(case_group: CaseGroup, shown: Collection[str], selection: Selection) -> float:
-    """The number of requirements that a case group covers for its price."""
-    if not shown:
-        return 0.0
-    requests, cost = selection.added_cost(case_group)
-    tokens = cost.completion / COMPLETION_TOKENS_PER_REQUEST + cost.prompt / PROMPT_TOKENS_PER_REQUEST
-    return len(shown) / (LEAST_PRICE + requests + tokens)
+        added = worth.of(rest[index], must=must)
+        if not added:
+            continue
+        if queue and (-added, index) > queue[0] and -added > stale:
+            heappush(queue, (-added, index))
+            continue
+        case_group = rest[index]
+        if worth.take(case_group):
+            del rest[index]
+            for other in {other for slot, _ in case_group.slots for other in sharing[slot] if other in rest}:
+                if added := worth.of(rest[other], must=must):
+                    heappush(queue, (-added, other))
 
 
 __all__: Final = ["NOTHING", "RemainingBudget", "Selection", "choose"]

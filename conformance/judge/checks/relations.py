@@ -73,8 +73,15 @@ def default_is_explicit(group: Group, context: CheckContext) -> Findings:
 
     Fix: take defaults from the document, not from the engine.
     """
-    if _is_about_parameter(group, context):
-        yield from unchanged(group, ("explicit", "absent"), context)
+    if not _is_about_parameter(group, context):
+        return
+    if group.all("joint") and not group.all("explicit"):
+        # several defaults in one request: the same reply proves each of them, another one says nothing of this one
+        findings = list(unchanged(group, ("joint", "absent"), context))
+        if all(isinstance(finding, Satisfied) for finding in findings):
+            yield from findings
+        return
+    yield from unchanged(group, ("explicit", "absent"), context)
 
 
 @check(
