@@ -218,5 +218,11 @@ async def _requests(reader: asyncio.StreamReader, number: int) -> AsyncIterator[
         first, *lines = top.decode("latin-1").strip().split("\r\n")
         method, path, _ = first.split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        if headers.get("transfer-encoding") == "chunked":
+            body = b""
+            while size := int(await reader.readline(), 16):
+                body += (await reader.readexactly(size + 2))[:-2]
+            await reader.readline()
+        else:
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
         yield Request(method, path, headers, body, number)

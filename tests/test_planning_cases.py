@@ -11,13 +11,14 @@ from conformance.contract.bounds import top
 from conformance.contract.validity import complaints, validity
 from conformance.judge.fixtures import contract as small
 from conformance.model import Combination, Credential, Edge, Limit, Parameter, Source, Validity
-from conformance.model.json_text import MISSING, json_equal
+from conformance.model.json_text import MISSING, json_equal, loads
 from conformance.plan.boundaries import beyond, ends, open_ends
 from conformance.plan.context import TOKENS_SHORT, PlanContext
 from conformance.plan.covering_rows import coverage, rows
 from conformance.plan.factors import Factor, factors
 from conformance.plan.input_model import WRONG_NAMES, inputs, invalid_classes
 from conformance.plan.parameter_values import factor_level, inside, sample_levels
+from conformance.plan.protocol import escaped
 
 FULL = [plan(provider, "full") for provider in PROVIDERS]
 
@@ -327,6 +328,16 @@ class TestProtocol:
         assert b"NaN" in told["protocol.not-a-number"].content
         with pytest.raises(UnicodeDecodeError):
             told["protocol.invalid-utf8"].content.decode()
+
+    def test_another_form_of_a_request_says_the_same(self):
+        cases = [case for case in plan("openai", "full").cases if case.origin == "protocol"]
+        forms = {part.key: case for case in cases for part in case.groups if part.kind == "accept"}
+        assert forms["protocol.chunked base"].chunked
+        assert not forms["protocol.utf8 base"].content.isascii()
+        assert len(forms["protocol.large-body a mebibyte"].content) > 2**20
+        assert b"prompt" not in forms["protocol.escapes base"].content
+        assert forms["protocol.escapes base"].body == forms["protocol.white-space base"].body
+        assert loads(escaped({"a\N{ROCKET}": ["\u00fc", None, 1.5]})) == {"a\N{ROCKET}": ["\u00fc", None, 1.5]}
 
     def test_no_case_ever_holds_a_key(self):
         for case in plan("openai", "full").cases:

@@ -60,6 +60,8 @@ def test_curl_shows_a_stream_as_it_comes():
         (Credential.KEY, "Authorization: Bearer k"),
         (Credential.LOWERCASE_SCHEME, "Authorization: bearer k"),
         (Credential.WRONG, "Authorization: Bearer wrong-key"),
+        (Credential.OTHER_SCHEME, "Authorization: Basic k"),
+        (Credential.NO_SCHEME, "Authorization: k"),
     ],
 )
 def test_curl_carries_the_credential_of_the_case(credential, says):

@@ -137,6 +137,20 @@ def test_a_get_without_a_body_declares_no_length():
     assert "content-type" not in server.requests[0].headers
 
 
+def test_a_body_in_chunks_declares_no_length_and_arrives_whole():
+    chunked = replace(case(b'{"model":"m"}'), headers=(("transfer-encoding", "chunked"),))
+    _, server, _ = send(says(), chunked)
+    (request,) = server.requests
+    assert request.headers["transfer-encoding"] == "chunked"
+    assert "content-length" not in request.headers
+    assert request.body == b'{"model":"m"}'
+
+
+def test_a_case_may_say_what_it_accepts():
+    _, server, _ = send(says(), replace(case(b"{}"), headers=(("accept", "application/json"),)))
+    assert server.requests[0].headers["accept"] == "application/json"
+
+
 def test_an_empty_post_declares_that_it_is_empty():
     _, server, _ = send(says(), case(b""))
     assert server.requests[0].headers["content-length"] == "0"

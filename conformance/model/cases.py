@@ -39,6 +39,9 @@ class Credential(StrEnum):
     PROLONGED = "prolonged"  # the right key with a character behind it
     OTHER_CASE = "other-case"  # the right key with lower and upper case letters exchanged
     EMPTY = "empty"  # the scheme alone
+    OTHER_SCHEME = "other-scheme"  # the right key under the name of another scheme
+    NO_SCHEME = "no-scheme"  # the right key without a scheme
+    TWICE = "twice"  # two fields: a wrong key, then the right one
     LOWERCASE_SCHEME = "lowercase-scheme"
 
     @property
@@ -46,23 +49,29 @@ class Credential(StrEnum):
         """Whether a target that checks keys must refuse it."""
         return self not in {Credential.KEY, Credential.LOWERCASE_SCHEME}
 
-    def authorization(self, key: str, wrong: str) -> str | None:
-        """The value of the Authorization header; None where it is left out. `wrong` is a key that was never issued."""
+    def authorization(self, key: str, wrong: str) -> tuple[str, ...]:
+        """The values of the Authorization fields, usually one. `wrong` is a key that was never issued."""
         match self:
             case Credential.NONE:
-                return None
+                return ()
             case Credential.EMPTY:
-                return "Bearer "
+                return ("Bearer ",)
             case Credential.LOWERCASE_SCHEME:
-                return f"bearer {key}" if key else None
+                return (f"bearer {key}",) if key else ()
             case Credential.KEY:
-                return f"Bearer {key}" if key else None
+                return (f"Bearer {key}",) if key else ()
+            case Credential.OTHER_SCHEME:
+                return (f"Basic {key or wrong}",)
+            case Credential.NO_SCHEME:
+                return (key or wrong,)
+            case Credential.TWICE:
+                return (f"Bearer {wrong}", f"Bearer {key or wrong}")
         altered = {
             Credential.CUT_SHORT: key[:-1],
             Credential.PROLONGED: f"{key}x" if key else "",
             Credential.OTHER_CASE: key.swapcase(),
         }.get(self, wrong)
-        return f"Bearer {wrong if altered in {'', key} else altered}"
+        return (f"Bearer {wrong if altered in {'', key} else altered}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,11 @@ class RequestCase:
     hostile: bool = False
     repeats: str = ""
     note: str = ""
+
+    @cached_property
+    def chunked(self) -> bool:
+        """Whether the body is sent in chunks, without a declared length (RFC 9112 §7.1)."""
+        return any(name.lower() == "transfer-encoding" for name, _ in self.headers)
 
     @cached_property
     def body(self) -> Any:

@@ -1,12 +1,14 @@
-"""Requests that are invalid whatever their parameters are: syntax, media type, method, key, model."""
+"""Requests whose bodies, header fields or keys are unusual or wrong, whatever their parameters are."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from conformance.model import Credential, Level, RequestCase, Validity
-from conformance.model.json_text import dumps
+from conformance.model.json_text import MISSING, dumps, readable
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
 from conformance.plan.factors import SECOND_PROMPT, STREAM, allowed_members
@@ -18,7 +20,33 @@ BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2}
 CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
     "auth.no-key": (Credential.NONE, Credential.EMPTY),
     "auth.wrong-key": (Credential.WRONG, Credential.PROLONGED, Credential.CUT_SHORT, Credential.OTHER_CASE),
+    "auth.other-scheme": (Credential.OTHER_SCHEME, Credential.NO_SCHEME),
+    "auth.two-keys": (Credential.TWICE,),
 }
+Fields = tuple[tuple[str, str], ...]
+DECLARED: Final[Fields] = (("content-type", JSON),)
+CHUNKED: Final[Fields] = (*DECLARED, ("transfer-encoding", "chunked"))
+# Header fields that leave the meaning of a request as it is, by row and by what is unusual about them.
+FIELDS: Final[Mapping[str, Mapping[str, Fields]]] = {
+    "protocol.media-type-spelling": {
+        "": (("content-type", "application/json; charset=utf-8"),),
+        "another letter case": (("content-type", "Application/JSON"),),
+        "a quoted parameter": (("content-type", 'application/json;Charset="UTF-8"'),),
+    },
+    "protocol.accept": {
+        "": (*DECLARED, ("accept", JSON)),
+        "weights": (*DECLARED, ("accept", "text/html;q=0.1, application/json;q=0.9, text/event-stream")),
+    },
+    "protocol.accept-other": {"": (*DECLARED, ("accept", "text/event-stream"))},
+    "protocol.unknown-field": {
+        "": (*DECLARED, ("x-conformance-note", "first"), ("x-conformance-note", "second")),
+        "a long value": (*DECLARED, ("x-conformance-note", "a" * 2000)),
+    },
+    "protocol.expect-continue": {"": (*DECLARED, ("expect", "100-continue"))},
+}
+LARGE: Final[Mapping[str, int]] = {"": 64 * 1024, "a mebibyte": 1024 * 1024}
+"""Bytes of white space, each beyond a common limit of servers."""
+TEXT_BEYOND_ASCII: Final = f"{PROMPT}, Gr\u00fc\u00dfe, \u6771\u4eac \N{ROCKET}"
 
 
 def protocol(context: PlanContext) -> Iterator[CaseGroup]:
@@ -29,9 +57,12 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
             continue
         kind = "accept" if case.validity is Validity.VALID else "refuse"
         key = f"{row} {case.note or 'base'}"
-        control = context.case("base", context.base, part(kind, key, "control"))
+        # the control of a valid request is the same request as it is usually written
+        usual = case.body if kind == "accept" else context.base
+        written = [part("spelling", key, role) for role in ("usual", "unusual")] if row in SPELLINGS else []
+        control = context.case("base", usual, part(kind, key, "control"), *written[:1])
         probe = context.case(
-            "protocol", case.content, part(kind, key, "probe"), *watched,
+            "protocol", case.content, part(kind, key, "probe"), *written[1:], *watched,
             validity=case.validity, breaks=() if kind == "accept" else (row,),
             method=case.method, headers=case.headers, credential=case.credential,
         )  # fmt: skip
@@ -40,8 +71,51 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
         yield CaseGroup("learned", rank, (control, probe), kinds=(f"{context.rows[row].check} {key}",))
 
 
+def _spellings(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
+    """The same request in another form, by the row that demands its acceptance."""
+
+    def good(row: str, content: bytes, note: str = "", headers: Fields = DECLARED) -> tuple[str, RequestCase]:
+        return row, RequestCase("", content, "protocol", Validity.VALID, headers=headers, note=note)
+
+    base = dumps(context.base).encode()
+    beyond_ascii = context.body(allowed_members(context, {"prompt": TEXT_BEYOND_ASCII, "echo": True}))
+    streaming = {name: value for name, value in allowed_members(context, STREAM.patch).items() if value is not MISSING}
+    streamed = dumps({**context.base, **streaming}).encode()
+    yield good("protocol.utf8", readable(beyond_ascii).encode())
+    yield good("protocol.escapes", escaped(context.base).encode())
+    spacious = json.dumps(context.base, indent="\t", separators=(" ,", " : "))
+    yield good("protocol.white-space", f" \r\n{spacious}\n\t ".encode())
+    yield good("protocol.chunked", base, headers=CHUNKED)
+    for note, size in LARGE.items():
+        if context.full or not note:
+            yield good("protocol.large-body", b"{" + b" \t\r\n" * (size // 4) + base[1:], note)
+    for row, notes in FIELDS.items():
+        for note, fields in notes.items():
+            yield good(row, base, note, fields)
+    if context.full and streamed != base:
+        yield good("protocol.chunked", streamed, "streamed", CHUNKED)
+        yield good("protocol.accept", streamed, "streamed", (*DECLARED, ("accept", "text/event-stream")))
+        yield good("protocol.utf8", readable({**beyond_ascii, **streaming}).encode(), "streamed")
+
+
+SPELLINGS: Final = frozenset({"protocol.utf8", "protocol.escapes", "protocol.white-space", "protocol.chunked"})
+"""Rows whose requests have a usual form, the reply to which is the same."""
+
+
+def escaped(value: Any) -> str:
+    """A value as JSON in which every character of every string is escaped, as RFC 8259 §7 allows."""
+    if isinstance(value, str):
+        return '"' + re.sub("(....)", r"\\u\1", value.encode("utf-16-be", "surrogatepass").hex()) + '"'
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{escaped(name)}:{escaped(member)}" for name, member in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(escaped, value)) + "]"
+    return dumps(value)
+
+
 def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     """Each protocol row with a request that it is about."""
+    yield from _spellings(context)
     base = dumps(context.base).encode()
 
     def bad(row: str, content: bytes, **more: Any) -> tuple[str, RequestCase]:
@@ -86,4 +160,4 @@ def _raw(context: PlanContext, member: str, value: bytes) -> bytes:
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 
-__all__ = ["probes", "protocol"]
+__all__ = ["escaped", "probes", "protocol"]

@@ -23,6 +23,8 @@ def check_transport(contract: Contract, key: str | None, request: Request) -> Re
     if request.method != contract.method:
         problem = Problem(f"{request.method} is not offered here, {contract.method} is", kind="method_not_allowed")
         return Refusal(405, (problem,), (("allow", contract.method),))
+    if sum(name.lower() == "authorization" for name, _ in request.headers) > 1:
+        return Refusal(400, (Problem("the header Authorization occurs more than once", kind="invalid_api_key"),))
     scheme, _, given = request.fields.get("authorization", "").partition(" ")
     if key is not None and (scheme.lower() != "bearer" or given.strip() != key):
         reason = "is not one of ours" if given else "is missing; send it as `Authorization: Bearer …`"

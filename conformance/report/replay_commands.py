@@ -38,6 +38,9 @@ _AUTHORIZATION: Final = {
     Credential.PROLONGED: f'"Authorization: Bearer ${{{KEY}}}x"',
     Credential.OTHER_CASE: f'"Authorization: Bearer $(printf %s "${KEY}" | tr A-Za-z a-zA-Z)"',
     Credential.EMPTY: "'Authorization: Bearer '",
+    Credential.OTHER_SCHEME: f'"Authorization: Basic ${KEY}"',
+    Credential.NO_SCHEME: f'"Authorization: ${KEY}"',
+    Credential.TWICE: f"'Authorization: Bearer {WRONG}' -H \"Authorization: Bearer ${KEY}\"",
 }
 _SDK: Final = frozenset(
     {
@@ -196,12 +199,14 @@ def python(case: RequestCase, to: Destination) -> str:
     """The request with openai-python; empty where that client cannot send it."""
     body, url = case.body, to.url(case)
     media = [value for name, value in case.headers if name.lower() == "content-type"]
+    others = [name for name, _ in case.headers if name.lower() != "content-type"]
     if (
         not isinstance(body, Mapping)
         or case.method != "POST"
         or case.credential not in _KEYS
         or not url.endswith(OPERATION)
         or not all(value.startswith("application/json") for value in media or [""])
+        or others
         or named_twice(case.content)
     ):
         return ""

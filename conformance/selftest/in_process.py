@@ -63,8 +63,8 @@ def exchange(reference: Reference, case: RequestCase) -> Exchange:
 
 def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
     """The request that the case describes, with its credential filled in."""
-    authorization = case.credential.authorization(key or "", "wrong-key-on-purpose")
-    headers = case.headers if authorization is None else (*case.headers, ("authorization", authorization))
+    values = case.credential.authorization(key or "", "wrong-key-on-purpose")
+    headers = (*case.headers, *(("authorization", value) for value in values))
     return Request(case.method, case.path or contract.path, "", headers, case.content)
 
 

@@ -77,14 +77,15 @@ class Target:
         return self.base_url.rstrip("/") + (case.path or self.path) + query
 
     def head(self, case: RequestCase) -> list[tuple[str, str]]:
-        """All header fields of a case, with credentials but without Host and Content-Length."""
+        """All header fields of a case, with credentials but without Host and those that frame the body."""
+        own = {name.lower() for name, _ in case.headers}
         return [
-            ("accept", "*/*"),
+            *([] if "accept" in own else [("accept", "*/*")]),
             ("accept-encoding", "gzip, deflate"),
             ("user-agent", f"completions-conformance/{__version__}"),
             *self._credentials(case.credential),
             *((name, value) for name, value in self.headers if not self._is_credential(name, value)),
-            *case.headers,
+            *((name, value) for name, value in case.headers if name.lower() != "transfer-encoding"),
         ]
 
     def _is_credential(self, name: str, value: str) -> bool:
@@ -94,8 +95,7 @@ class Target:
         """The key and all other secret header fields: a request without a key must not have one in another field."""
         if credential is Credential.NONE:
             return
-        value = credential.authorization(self.key, self._wrong)
-        if value is not None:
+        for value in credential.authorization(self.key, self._wrong):
             yield "authorization", value
         for name, own in self.headers:
             if self._is_credential(name, own):

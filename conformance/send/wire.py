@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,6 +23,8 @@ from conformance.model.exchange import Attempt
 from conformance.send.rate_limits import TimeoutPolicy
 from conformance.send.response_reader import Reading, ResponseMemoryBudget, only_comments
 from conformance.send.target import Target
+
+CHUNKS: Final = 3  # at least, of a body that is sent in chunks
 
 
 class AttemptResult(NamedTuple):
@@ -110,16 +112,26 @@ class Wire:
     def _request(self, case: RequestCase) -> httpx.Request:
         url = _url(self._target.url(case))
         lines = [("host", url.netloc.decode("ascii")), *self._target.head(case)]
-        if case.content or case.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
+        if case.chunked:
+            lines.append(("transfer-encoding", "chunked"))
+        elif case.content or case.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
             lines.append(("content-length", str(len(case.content))))
         raw = [(name.encode("latin-1"), _line(value)) for name, value in lines]
         extensions = {"timeout": {"connect": self._patience.connect}}
-        return httpx.Request(case.method, url, headers=raw, content=case.content, extensions=extensions)
+        content = _in_chunks(case.content) if case.chunked else case.content
+        return httpx.Request(case.method, url, headers=raw, content=content, extensions=extensions)
 
 
 @lru_cache(maxsize=64)
 def _url(text: str) -> httpx.URL:
     return httpx.URL(text)
+
+
+async def _in_chunks(content: bytes) -> AsyncGenerator[bytes, None]:
+    """A body in pieces, each of which is sent as a chunk of its own: none of the first ones is a JSON text."""
+    size = max(len(content) // CHUNKS, 1)
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
 
 
 async def _chunks(stream: httpx.AsyncByteStream) -> AsyncGenerator[bytes, None]:

@@ -24,7 +24,7 @@ from conformance.model import Inconclusive, Parameter, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
-GATEWAY: Final = frozenset({413, 502, 503, 504})
+GATEWAY: Final = frozenset({406, 411, 413, 417, 502, 503, 504})
 """Statuses that a gateway before the target may have sent, with a body that is not the target's."""
 
 FINE: Final = completion(choice())

@@ -87,6 +87,23 @@ def default_is_explicit(group: Group, context: CheckContext) -> Findings:
 @check(
     "relations",
     Scope.GROUP,
+    group="spelling",
+    good=lambda: example(_pair("spelling", ("usual", "unusual"), (" 4", " 4"))),
+    bad=lambda: example(_pair("spelling", ("usual", "unusual"), (" 4", " 5"), ENOUGH_REPLIES)),
+)
+def spelling_changes_nothing(group: Group, context: CheckContext) -> Findings:
+    """A body that is escaped, spaced or sent in another way has the effect of the usual one.
+
+    Encoders differ between languages: one escapes what another writes as UTF-8, and some send bodies in chunks.
+
+    Fix: use the values that a complete JSON parser returns, never the text of the body.
+    """
+    yield from unchanged(group, ("usual", "unusual"), context)
+
+
+@check(
+    "relations",
+    Scope.GROUP,
     group="logprobs",
     good=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " 4"))),
     bad=lambda: example(_pair("logprobs", ("without", "with"), (" 4", " Sure!"), ENOUGH_REPLIES)),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from conformance.model.json_text import dumps, loads
 from conformance.reference.alterations import Call, Stage
-from conformance.reference.messages import Problem, Refusal, Request
+from conformance.reference.generation_parameters import GenerationParameters
+from conformance.reference.messages import Problem, Refusal, Request, Response
+from conformance.selftest.edits import server_error, synthetic_response, with_other_text
 from conformance.selftest.fault import fault
 
 CHECK = "invalid_is_refused"
@@ -103,6 +106,135 @@ def scheme_is_compared_exactly(refusal: Refusal | None, call: Call) -> Refusal |
     if refusal is None and call.request.fields.get("authorization", "").startswith("bearer"):
         return Refusal(401, (Problem("the authorization must begin with Bearer", None, "invalid_api_key"),))
     return refusal
+
+
+@fault(Stage.ARRIVAL, CHECK)
+def any_scheme_will_do(request: Request, call: Call) -> Request:
+    """The right key is accepted under the name of any scheme."""
+    scheme, _, sent = request.fields.get("authorization", "").partition(" ")
+    if call.reference.key is None or sent != call.reference.key or scheme.lower() == "bearer":
+        return request
+    return _with_header(request, "authorization", f"Bearer {sent}")
+
+
+@fault(Stage.ARRIVAL, CHECK, imitates="A gateway compared the last word of the header with the key.")
+def no_scheme_is_needed(request: Request, call: Call) -> Request:
+    """The key alone is accepted, without a scheme."""
+    sent = request.fields.get("authorization", "")
+    bare = call.reference.key is not None and sent == call.reference.key
+    return _with_header(request, "authorization", f"Bearer {sent}") if bare else request
+
+
+@fault(Stage.ARRIVAL, "no_server_error")
+def two_keys_are_a_server_error(request: Request, call: Call) -> Request | Response:
+    """A request with two Authorization fields is answered by 500."""
+    names = [name.lower() for name, _ in request.headers]
+    return server_error() if names.count("authorization") > 1 else request
+
+
+# The same request in another form.
+
+FORM: Final = "valid_is_accepted"
+
+
+def _refused(status: int, message: str) -> Response:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return synthetic_response(status, {"error": error})
+
+
+@fault(Stage.ARRIVAL, FORM, imitates="A server on Python's http.server read as many bytes as Content-Length said.")
+def body_in_chunks_is_not_read(request: Request, call: Call) -> Request:
+    """A body in chunks is taken for an empty one."""
+    return replace(request, body=b"") if "transfer-encoding" in request.fields else request
+
+
+@fault(Stage.ARRIVAL, FORM, only=_asks_for_stream)
+def body_in_chunks_is_not_read_for_streams(request: Request, call: Call) -> Request:
+    """A request for a stream whose body comes in chunks is taken for an empty one."""
+    return replace(request, body=b"") if "transfer-encoding" in request.fields else request
+
+
+def _cut_at(size: int) -> None:
+    def cut(request: Request, call: Call) -> Request:
+        return replace(request, body=request.body[:size])
+
+    cut.__name__ = f"bodies_are_cut_at_{size}_bytes"
+    cut.__doc__ = f"Of a larger body, {size} bytes are read."
+    fault(Stage.ARRIVAL, FORM, also=("robustness",))(cut)
+
+
+for _size in (2**16, 2**20):
+    _cut_at(_size)
+
+
+@fault(Stage.ARRIVAL, FORM)
+def white_space_is_not_skipped(request: Request, call: Call) -> Request | Response:
+    """A body with line breaks between its tokens is refused."""
+    valid = b"\n" in request.body and _is_json(request.body)
+    return _refused(400, "the body is not JSON: unexpected character") if valid else request
+
+
+@fault(Stage.ARRIVAL, FORM)
+def names_are_not_unescaped(request: Request, call: Call) -> Request | Response:
+    """Members with an escape in their names are not found."""
+    return _refused(400, "model is required") if b'"\\u006d' in request.body else request
+
+
+@fault(Stage.PARAMETERS, "spelling_changes_nothing")
+def escapes_in_texts_remain(params: GenerationParameters, call: Call) -> GenerationParameters:
+    """A prompt with escapes of letters is continued as if they were its text."""
+    return with_other_text(params) if b'"\\u004f' in call.request.body else params
+
+
+def _beyond_ascii(call: Call) -> bool:
+    return not call.request.body.isascii() and _is_json(call.request.body)
+
+
+@fault(Stage.ARRIVAL, FORM, only=_beyond_ascii, imitates="A server without a UTF-8 locale read bodies as ASCII.")
+def body_is_read_as_ascii(request: Request, call: Call) -> Request | Response:
+    """A body in UTF-8 with other characters than ASCII is refused."""
+    return _refused(400, "the body cannot be decoded")
+
+
+@fault(Stage.ARRIVAL, "spelling_changes_nothing", only=_beyond_ascii, also=("echo", "usage", "plain_streamed"))
+def body_is_read_as_latin_1(request: Request, call: Call) -> Request:
+    """A body in UTF-8 is read as ISO 8859-1."""
+    return replace(request, body=request.body.decode("latin-1").encode())
+
+
+def _refuse_field(name: str, accepted: Callable[[str], bool], status: int, says: str, function: str) -> None:
+    def refuse(request: Request, call: Call) -> Request | Response:
+        value = request.fields.get(name, "")
+        return _refused(status, f"{name} {value[:40]} is not supported") if value and not accepted(value) else request
+
+    refuse.__name__, refuse.__doc__ = function, says
+    fault(Stage.ARRIVAL, FORM)(refuse)
+
+
+_JSON: Final = "application/json"
+_refuse_field(
+    "content-type",
+    lambda value: not value.lower().startswith(f"{_JSON};"),
+    415,
+    "A media type with a parameter is refused.",
+    "media_type_parameters_are_not_understood",
+)
+_refuse_field(
+    "content-type",
+    lambda value: not value.lower().startswith(_JSON) or value.startswith(_JSON),
+    415,
+    "A media type with capital letters is refused.",
+    "media_type_is_compared_exactly",
+)
+_refuse_field("accept", lambda value: value in {"*/*", _JSON}, 406, "Other values of Accept are refused.",
+              "accept_is_compared_exactly")  # fmt: skip
+_refuse_field("accept", lambda value: value != "text/event-stream", 400, "Accept: text/event-stream is refused.",
+              "accept_of_streams_is_an_error")  # fmt: skip
+_refuse_field("x-conformance-note", lambda _: False, 400, "Unknown header fields are refused.",
+              "unknown_fields_are_refused")  # fmt: skip
+_refuse_field("x-conformance-note", lambda value: len(value) < 1000, 400, "Long header fields are refused.",
+              "long_fields_are_refused")  # fmt: skip
+_refuse_field("expect", lambda _: False, 400, "An expectation is refused by 400.", "expectations_are_refused")
 
 
 # Methods, media types and JSON.

@@ -61,6 +61,36 @@ def large_bodies_stop_at_the_gateway(request: Request, call: Call) -> Request | 
     return synthetic_response(413, page, "text/html") if len(request.body) > 100_000 else request
 
 
+def _declined(status: int) -> Response:
+    return synthetic_response(status, b"<html><head><title>Declined</title></head></html>", "text/html")
+
+
+@legal_variant(Stage.ARRIVAL)
+def bodies_need_a_length(request: Request, call: Call) -> Request | Response:
+    """A gateway answers bodies in chunks by 411 and an HTML page."""
+    return _declined(411) if "transfer-encoding" in request.fields else request
+
+
+@legal_variant(Stage.ARRIVAL)
+def accept_is_heeded(request: Request, call: Call) -> Request | Response:
+    """A client that accepts only another media type than that of its reply gets 406."""
+    media_type = "text/event-stream" if b'"stream":true' in request.body else "application/json"
+    accepted = request.fields.get("accept", "*/*")
+    return request if media_type in accepted or "*/*" in accepted else _declined(406)
+
+
+@legal_variant(Stage.ARRIVAL)
+def expectations_cannot_be_met(request: Request, call: Call) -> Request | Response:
+    """A gateway answers a request with an expectation by 417."""
+    return _declined(417) if "expect" in request.fields else request
+
+
+@legal_variant(Stage.ARRIVAL)
+def last_of_two_fields_counts(request: Request, call: Call) -> Request:
+    """Of two header fields with the same name, the last counts."""
+    return replace(request, headers=tuple(request.fields.items()))
+
+
 @legal_variant(Stage.ARRIVAL)
 def gateway_is_busy_at_first(request: Request, call: Call) -> Request | Response:
     """A gateway answers each new request by 503 the first time."""
