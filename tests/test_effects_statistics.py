@@ -61,6 +61,14 @@ OTHERS = [f" {number}" for number in range(20, 32)]
 SAME = [" 4"] * 12
 
 
+def test_a_flat_distribution_leaves_several_tokens_at_the_narrow_end():
+    flat = logprobs([" 1"]) | {"top_logprobs": [{" 1": -7.5, " 2": -7.51}]}
+    peaked = logprobs([" 1"]) | {"top_logprobs": [{" 1": -0.5, " 2": -2.5}]}
+    for narrow in ({"top_p": 0.001}, {"temperature": 0.01}):
+        assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, narrow, lists=flat) == [Inconclusive]
+        assert verdict("parameter_spreads_texts", DIFFERENT, OTHERS, narrow, lists=peaked) == [Violation]
+
+
 @pytest.mark.parametrize(
     ("low", "high", "narrow", "kind"),
     [

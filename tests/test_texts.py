@@ -59,6 +59,8 @@ def test_a_prompt_is_found_at_the_start_of_a_text_however_it_was_normalised(text
         (["a", "bytes:\\xf0"], "a\ufffd"),
         (["a", "bytes:\\xf0"], "a"),
         (["the ", "<0x41>"], "the <0x41>"),
+        (["\u2581four", ",", "\u2581five"], " four, five"),
+        (["\u0120four", "\u010a", "\u00c3\u00a9"], " four\n\u00e9"),
     ],
 )
 def test_tokens_make_up_a_text_in_every_spelling_of_partial_characters(tokens, text):

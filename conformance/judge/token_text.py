@@ -15,6 +15,13 @@ REPLACEMENT: Final = "\ufffd"
 _SPECIAL: Final = re.compile(r"<[^<>\s]{1,60}>|\[[A-Z]{2,12}\]")
 _BYTES: Final = re.compile(r"bytes:((?:\\x[0-9a-fA-F]{2})+)")
 _BYTE: Final = re.compile(r"<0x([0-9a-fA-F]{2})>")
+_WORD_START: Final = "\u2581"  # SentencePiece's mark for a space
+# Byte-level BPE shows a byte that is no printable character as one of the characters from U+0100 on.
+_PRINTABLE: Final = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_BYTE_OF: Final = {
+    **{chr(byte): byte for byte in _PRINTABLE},
+    **{chr(0x100 + index): byte for index, byte in enumerate(sorted({*range(256)} - {*_PRINTABLE}))},
+}
 LONGEST_MATCHED: Final = 20_000  # characters; matching takes quadratic time
 
 
@@ -84,10 +91,20 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
     if any(_BYTES.search(token) or _BYTE.fullmatch(token) for token in tokens):
         joined = b"".join(map(token_bytes, tokens))
         readings += [joined.decode("utf-8", "replace"), joined.decode("utf-8", "ignore")]
+    readings += [reading.replace(_WORD_START, " ") for reading in readings if _WORD_START in reading]
+    readings += _from_byte_characters(readings[0])
     for reading in dict.fromkeys(readings):
         for start in _starts(reading):
             yield reading[start:]
             yield reading[start:].removeprefix(" ")
+
+
+def _from_byte_characters(joined: str) -> Iterator[str]:
+    """The text of tokens that are shown in the alphabet of byte-level BPE, where a space is `\u0120`."""
+    if "\u0120" in joined or "\u010a" in joined:
+        shown = bytes(byte for char in joined if (byte := _BYTE_OF.get(char)) is not None)
+        if len(shown) == len(joined):
+            yield shown.decode("utf-8", "replace")
 
 
 def token_bytes(token: str) -> bytes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import unfiltered_choices
+from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.comparison import (
     attribute_to,
     commonest,
@@ -19,7 +20,7 @@ from conformance.judge.comparison import (
 )
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream, usage
 from conformance.judge.near_ties import near_tie
-from conformance.judge.token_text import repeats_itself
+from conformance.judge.token_text import echoed_length, repeats_itself
 from conformance.model import ENOUGH_REPLIES, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.parameter_traits import Role
@@ -160,7 +161,7 @@ def suffix_is_used(group: Group, context: CheckContext) -> Findings:
     ]
     if not any(without == reply for without in sides[0] for reply in sides[1]):
         yield Satisfied()
-    elif not any(map(is_informative, (text for side in sides for by_index, _ in side for text in by_index.values()))):
+    elif not any(map(is_informative, _generated_texts((*members(group, "without"), *members(group, "with")), context))):
         yield Inconclusive("the texts are empty or one piece repeated, as they may be with any suffix")
     elif min(map(len, sides)) < ENOUGH_REPLIES:
         yield Inconclusive(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
@@ -228,6 +229,15 @@ def tier_is_reported(group: Group, context: CheckContext) -> Findings:
         held = bool(tiers) and (not allowed or tiers[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
         yield attribute_to(expect(held, f"{seen} for {show(requested)}", expected), x.case.id)
+
+
+def _generated_texts(replies: Iterable[Exchange], context: CheckContext) -> Iterator[str]:
+    """The texts of these replies without the echo of their prompts."""
+    for x in replies:
+        request = context.request(x)
+        for index, text in texts(x).items():
+            prompt = prompt_of(request, index) if request.echo else ""
+            yield text[echoed_length(text, prompt) or 0 :] if isinstance(prompt, str) else text
 
 
 def is_informative(text: str) -> bool:

@@ -74,6 +74,30 @@ def is_narrowed(request: RequestView, contract: Contract) -> bool:
     return request.number("temperature", 1) <= NEAR_ZERO_TEMPERATURE or request.number("top_p", 1) <= 0.01
 
 
+DECIDED: Final = 3.0
+"""Nats, divided by the temperature, between the two likeliest tokens: beyond, the second is drawn once in 20 times."""
+
+
+def _leave_several_tokens(replies: Sequence[Exchange], context: CheckContext) -> bool:
+    """Whether the alternatives that replies list show that narrowed sampling still has several tokens to draw from.
+
+    A nearly flat distribution stays one at a low temperature, and its nucleus of 1 % holds many tokens.
+    """
+    shown = []
+    for x in replies:
+        request = context.request(x)
+        temperature, top_p = request.number("temperature", 1), request.number("top_p", 1)
+        for answer in x.choices.values():
+            first = next(iter((answer.logprobs or {}).get("top_logprobs", ())), None)
+            listed = sorted(filter(is_number, first.values()), reverse=True) if isinstance(first, Mapping) else []
+            if len(listed) > 1:
+                decided = listed[0] - listed[1] >= DECIDED * temperature or (
+                    top_p < 1 and exp(min(listed[0], 0)) >= top_p
+                )
+                shown.append(not decided)
+    return sum(shown) * 2 > len(shown)
+
+
 def _arms(group: Group, narrow: str) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
     other = "high" if narrow == "low" else "low"
     return members(group, narrow), members(group, other)
@@ -141,7 +165,11 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
     distinct = _draws(arms[0], independent=False)
     agreeing = commonest(distinct)[1] if distinct else 0
     p_agreement = binomial_cdf(agreeing, len(distinct), AGREEMENT) if distinct else 1.0
-    if p_agreement <= RISK and all(is_narrowed(context.request(x), context.contract) for x in arms[0]):
+    narrowed = all(is_narrowed(context.request(x), context.contract) for x in arms[0])
+    if p_agreement <= RISK and narrowed and _leave_several_tokens(arms[0], context):
+        yield Inconclusive("the model finds so many tokens equally likely that the narrow end leaves several of them")
+        return
+    if p_agreement <= RISK and narrowed:
         seen = f"only {agreeing} of {len(distinct)} texts agree at the narrow end"
         p_value = f"p = {p_agreement:.0e} where {AGREEMENT:.0%} agree"
         yield Violation(f"{seen} ({p_value}); expected one text", case=_most_varied(arms[0]).case.id)
