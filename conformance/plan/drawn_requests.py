@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,8 @@ from conformance.plan.context import PlanContext, part
 
 ORIGIN: Final = "sample"
 """The origin of drawn requests."""
+LOOK_ALIKE: Final = "look-alike"
+"""The role of a look-alike in showing that the type is checked."""
 ACCEPTS: Final = "request.drawn.accepts"
 REFUSES: Final = "request.drawn.refuses"
 COERCION: Final = "request.drawn.coercion"
@@ -46,6 +48,15 @@ MOST_CHOICES: Final = 16  # numbers above these cost too much where a server ign
 MOST_ASKED: Final = 64
 WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "none", ""})
 NUMERIC: Final = frozenset({"integer", "number"})
+PYTHON_TYPES: Final[Mapping[str, Any]] = {
+    "string": str,
+    "number": (int, float),
+    "integer": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": Mapping,
+    "null": type(None),
+}
 
 
 def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> Iterator[CaseGroup]:
@@ -110,9 +121,33 @@ def _refusal(context: PlanContext, host: RequestCase, body: Mapping[str, Any]) -
     if row not in context.rows:
         return None
     key = f"{row} {changed[0]} {_digest(body)}"
-    control = context.case(ORIGIN, host.body, *host.groups, part("drawn-invalid", key, "control"))
-    probe = context.case(ORIGIN, body, part("drawn-invalid", key, "probe"), breaks=(row,))
+    also = () if context.full else _shown_too(context, changed[0], body.get(changed[0], MISSING), _digest(body))
+    controls = (part(kind, name, "control") for kind, name, _ in also)
+    control = context.case(ORIGIN, host.body, *host.groups, part("drawn-invalid", key, "control"), *controls)
+    probes = (part(kind, name, role) for kind, name, role in also)
+    probe = context.case(ORIGIN, body, part("drawn-invalid", key, "probe"), *probes, breaks=(row,))
     return control, probe
+
+
+def _shown_too(context: PlanContext, name: str, value: Any, digest: str) -> list[tuple[str, str, str]]:
+    """The rows on one parameter that an invalid body shows as well, so that a small budget need not show them again."""
+    if value is MISSING:
+        rows = {f"request.{name}.required": "probe"}
+    elif value is not None and is_look_alike(context.contract.parameters[name].schema, value):
+        rows = {f"request.{name}.coercion": "probe", f"request.{name}.type": LOOK_ALIKE}
+    else:
+        rows = (
+            {f"request.{name}.type": "probe"} if not _has_type(value, context.contract.parameters[name].types) else {}
+        )
+    shown = [("refuse", f"{row} drawn {digest}", role) for row, role in rows.items() if row in context.rows]
+    return shown if any(role == "probe" for _, _, role in shown) else []
+
+
+def _has_type(value: Any, types: Collection[str]) -> bool:
+    """Whether a value is of one of these JSON types."""
+    return any(
+        isinstance(value, PYTHON_TYPES[name]) and isinstance(value, bool) is (name == "boolean") for name in types
+    )
 
 
 def _digest(body: Mapping[str, Any]) -> str:
@@ -260,6 +295,7 @@ __all__ = [
     "ACCEPTS",
     "COERCION",
     "LONGEST",
+    "LOOK_ALIKE",
     "MINIMUM",
     "ORIGIN",
     "REFUSES",

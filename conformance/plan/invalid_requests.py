@@ -14,7 +14,7 @@ from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
-from conformance.plan.drawn_requests import changes, drawn_requests
+from conformance.plan.drawn_requests import LOOK_ALIKE, changes, drawn_requests
 from conformance.plan.expected_defects import parsers
 from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
 from conformance.plan.input_model import (
@@ -46,7 +46,6 @@ RICH: Final[Mapping[str, Any]] = {**BATCH, **USAGE.patch}
 GATE_SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (RICH, BATCH, RICH, {}, RICH)
 CHECK: Final = "invalid_is_refused"
 LOOK_ALIKES: Final = 3  # of the classes of a row, in turn, those from which the least tried is taken
-LOOK_ALIKE: Final = "look-alike"  # the role of a look-alike in showing that the type is checked
 MOST: Final = 2  # breaking requests for one row
 OVERSIZED: Final = 2**31  # a number of choices from here on could exhaust the memory of a server
 
@@ -407,4 +406,4 @@ def _breaks_one_rule(context: PlanContext, patch: Mapping[str, Any]) -> bool:
     return context.validity(dumps(body).encode(), body) is Validity.INVALID and not context.clashes(body)
 
 
-__all__ = ["LOOK_ALIKE", "breaking_classes", "invalid_requests", "is_oversized", "oversized_counts", "types_in_doubt"]
+__all__ = ["breaking_classes", "invalid_requests", "is_oversized", "oversized_counts", "types_in_doubt"]

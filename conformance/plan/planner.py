@@ -35,11 +35,11 @@ from conformance.model.json_text import dumps
 from conformance.plan.adversarial import adversarial_requests
 from conformance.plan.case_group import ORDER, CaseGroup, Rank, Sent
 from conformance.plan.context import PlanContext
-from conformance.plan.drawn_requests import drawn_requests
+from conformance.plan.drawn_requests import LOOK_ALIKE, drawn_requests
 from conformance.plan.expected_defects import ExpectedDefects
 from conformance.plan.factors import accepted_values
 from conformance.plan.follow_ups import follow_ups, prerequisites
-from conformance.plan.invalid_requests import LOOK_ALIKE, invalid_requests, types_in_doubt
+from conformance.plan.invalid_requests import invalid_requests, types_in_doubt
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.profiles import RESERVE, plannable, share, smaller
 from conformance.plan.protocol import protocol

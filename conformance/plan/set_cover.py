@@ -114,8 +114,8 @@ def choose(
 ) -> list[CaseGroup]:
     """The case groups to send, in their order. `shown`: requirements shown before; `wanted`: those to be covered first.
 
-    Where all fit, all are sent. Else: what is always sent; a set cover of `wanted`; what is essential, and what is
-    guaranteed; what is expected to find most defects for its price (without `expected`: what is relevant, and a set
+    Where all fit, all are sent. Else: what is always sent, and what is guaranteed; a set cover of `wanted`; what is
+    essential; what is expected to find most defects for its price (without `expected`: what is relevant, and a set
     cover of every requirement); the rest by rank; and, for what is wanted and still not covered, the reserve.
     """
     selection = Selection(remaining, serving)
@@ -124,9 +124,9 @@ def choose(
     worth = Worth(selection, expected, set(wanted) - set(shown))
     rest = dict(enumerate(case_groups))
     _fill(rest, worth, Rank.ALWAYS)
+    _fill_guaranteed(rest, worth)
     _take_best(rest, worth, must=True)
     _fill(rest, worth, Rank.ESSENTIAL)
-    _fill_guaranteed(rest, worth)
     if expected is not None:
         _take_best(rest, worth, Rank.EXTRA)
     else:
