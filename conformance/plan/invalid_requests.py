@@ -385,13 +385,13 @@ def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[La
 def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
     """Just outside of a range, and far outside: by a thousand, or as numbers that overflow."""
     near, *others = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
-    yield near
     valid = inside(limit, (1, 0)) if limit.parameter.endswith(".*") else None
-    if valid is not None:
+    if valid is not None:  # in two places, instead of far outside: values of a map are compared as others are
         (wrong,) = near[1].values()
         yield f"{near[0]}, last of two", entries([valid, wrong])
         yield f"{near[0]}, first of two", entries([wrong, valid])
         return
+    yield near
     if limit.parameter.endswith("[]"):
         yield from others
         return

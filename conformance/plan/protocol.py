@@ -38,8 +38,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Fields]]] = {
     },
     "protocol.accept-other": {"": (*DECLARED, ("accept", "text/event-stream"))},
     "protocol.unknown-field": {
-        "": (*DECLARED, ("x-conformance-note", "first"), ("x-conformance-note", "second")),
-        "a long value": (*DECLARED, ("x-conformance-note", "a" * 2000)),
+        "": (*DECLARED, ("x-conformance-note", "first"), ("x-conformance-note", "second" * 300)),
     },
     "protocol.expect-continue": {"": (*DECLARED, ("expect", "100-continue"))},
 }
@@ -94,7 +93,6 @@ def _spellings(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     if context.full and streamed != base:
         yield good("protocol.chunked", streamed, "streamed", CHUNKED)
         yield good("protocol.accept", streamed, "streamed", (*DECLARED, ("accept", WEIGHED)))
-        yield good("protocol.utf8", readable({**beyond_ascii, **streaming}).encode(), "streamed")
 
 
 SPELLINGS: Final = frozenset({"protocol.utf8", "protocol.escapes", "protocol.white-space", "protocol.chunked"})
