@@ -135,6 +135,14 @@ WRONG_TYPES: Final[Mapping[str, Any]] = {
     "array": [[True]],
     "object": {"value": 1},
 }
+# Where a wrong value stands in its list or map: in words, and how many valid values stand before and behind it.
+# A server that checks one element only is caught wherever that element is.
+POSITIONS: Final[tuple[tuple[str, int, int], ...]] = (
+    (", last of two", 1, 0),
+    ("", 0, 0),
+    (", last of three", 2, 0),
+    (", first of two", 0, 1),
+)
 LONGEST_SHOWN: Final = 60  # characters of a value in the name of a class
 TEXT_INPUTS: Final = frozenset({"prompt", "stop", "suffix", "user"})
 """Members that may be any text; what others mean is not for the schema to say, such as a grammar or an image."""
@@ -177,13 +185,44 @@ def invalid_classes(contract: Contract, path: str, schema: Mapping[str, Any]) ->
     """The classes that break the type of an input: every look-alike of a valid value, and every other JSON type."""
     deep = path.count(".") >= DEEP
     alike = dict([*_look_alikes(schema, contract.limit(path))][: MOST_DEEP if deep else None])
-    for name, value in alike.items():
-        yield InputClass(path, name, member(contract, path, value), look_alike=True)
+    for name, position, whole in _in_turn(contract, path, schema, alike.items()):
+        yield InputClass(path, f"{name}{position}", whole, look_alike=True)
     seen = {dumps(value) for value in alike.values()}
     wrong = [one for one in _wrong_types(schema, nested=path != top(path)) if dumps(one[1]) not in seen]
-    for name, value in wrong[-MOST_DEEP:] if deep else wrong:
+    for name, position, whole in _in_turn(contract, path, schema, wrong[-MOST_DEEP:] if deep else wrong):
         any_value = path == top(path) and name in WRONG_NAMES.values()
-        yield InputClass(path, name, member(contract, path, value), any_value=any_value)
+        yield InputClass(path, f"{name}{position}", whole, any_value=any_value)
+
+
+def _in_turn(
+    contract: Contract, path: str, schema: Mapping[str, Any], labelled: Iterable[Labelled]
+) -> Iterator[tuple[str, str, Any]]:
+    """Each wrong value with its position and the whole member: those of a list or map take turns over the positions."""
+    beside = _beside(contract, path, schema)
+    for index, (name, value) in enumerate(labelled):
+        position, before, behind = POSITIONS[index % len(POSITIONS)]
+        if not beside:
+            yield name, "", member(contract, path, value)
+        elif path.endswith("[]"):
+            yield name, position, [*beside[:before], value, *beside[:behind]]
+        else:
+            yield name, position, entries([*beside[:before], value, *beside[:behind]])
+
+
+def entries(values: Iterable[Any]) -> dict[str, Any]:
+    """A map with these values, by ids of tokens."""
+    return dict(zip(("70", "100", "90"), values, strict=False))
+
+
+def _beside(contract: Contract, path: str, schema: Mapping[str, Any]) -> list[Any]:
+    """Valid values that may stand beside a wrong one in a list of texts, or in a map; none where they are not known."""
+    name, types = top(path), json_types(schema) - {"null"}
+    if path not in {f"{name}[]", f"{name}.*"} or "enum" in schema:
+        return []
+    if types == {"string"} and (name in TEXT_INPUTS or path.endswith(".*")):
+        return ["a", "b"]
+    number = inside(contract.limit(path), (1, 2, 0.5, 0))
+    return [number, number] if types and types <= NUMERIC and path.endswith(".*") and number is not None else []
 
 
 def wrong_type(value: Any) -> str:
@@ -233,8 +272,9 @@ def _wrong_types(schema: Mapping[str, Any], *, nested: bool) -> Iterator[Labelle
         elif inner == {"array"}:
             yield from (
                 ("a list of lists of words", [["72"]]),
-                ("a list of lists of booleans", [[True]]),
-                ("a list of lists of fractions", [[72.5]]),
+                ("a list of lists, the last of words", [[72, 45], ["72"]]),
+                ("a list of lists with a boolean last", [[72], [45, True]]),
+                ("a list of lists, the first of fractions", [[72.5], [45]]),
                 ("a list of lists with a fraction last", [[72, 45], [90, 50.5]]),
                 ("a list of lists and an id", [[72, 45], 90]),
             )

@@ -21,11 +21,13 @@ from conformance.plan.input_model import (
     EXTREMES,
     WRONG_NAMES,
     InputClass,
+    entries,
     inputs,
     invalid_classes,
     near_misses,
     wrong_type,
 )
+from conformance.plan.parameter_values import inside
 
 Labelled = tuple[str, Any]
 # What is sent beside the value that breaks a rule. A server that builds each kind of reply on a path of its own may
@@ -382,6 +384,12 @@ def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[La
 def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
     """Just outside of a range, and far outside: by a thousand, or as numbers that overflow."""
     near, *others = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
+    valid = inside(limit, (1, 0)) if limit.parameter.endswith(".*") else None
+    if valid is not None:  # in two places, instead of far outside: values of a map are compared as others are
+        (wrong,) = near[1].values()
+        yield f"{near[0]}, last of two", entries([valid, wrong])
+        yield f"{near[0]}, first of two", entries([wrong, valid])
+        return
     yield near
     if limit.parameter.endswith("[]"):
         yield from others

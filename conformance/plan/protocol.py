@@ -23,6 +23,7 @@ CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
     "auth.other-scheme": (Credential.OTHER_SCHEME, Credential.NO_SCHEME),
     "auth.two-keys": (Credential.TWICE,),
 }
+WEIGHED: Final = "text/html;q=0.1, text/event-stream;q=0.9, application/json"
 Fields = tuple[tuple[str, str], ...]
 DECLARED: Final[Fields] = (("content-type", JSON),)
 CHUNKED: Final[Fields] = (*DECLARED, ("transfer-encoding", "chunked"))
@@ -31,16 +32,13 @@ FIELDS: Final[Mapping[str, Mapping[str, Fields]]] = {
     "protocol.media-type-spelling": {
         "": (("content-type", "application/json; charset=utf-8"),),
         "another letter case": (("content-type", "Application/JSON"),),
-        "a quoted parameter": (("content-type", 'application/json;Charset="UTF-8"'),),
     },
     "protocol.accept": {
         "": (*DECLARED, ("accept", JSON)),
-        "weights": (*DECLARED, ("accept", "text/html;q=0.1, application/json;q=0.9, text/event-stream")),
     },
     "protocol.accept-other": {"": (*DECLARED, ("accept", "text/event-stream"))},
     "protocol.unknown-field": {
-        "": (*DECLARED, ("x-conformance-note", "first"), ("x-conformance-note", "second")),
-        "a long value": (*DECLARED, ("x-conformance-note", "a" * 2000)),
+        "": (*DECLARED, ("x-conformance-note", "first"), ("x-conformance-note", "second" * 300)),
     },
     "protocol.expect-continue": {"": (*DECLARED, ("expect", "100-continue"))},
 }
@@ -94,8 +92,7 @@ def _spellings(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
             yield good(row, base, note, fields)
     if context.full and streamed != base:
         yield good("protocol.chunked", streamed, "streamed", CHUNKED)
-        yield good("protocol.accept", streamed, "streamed", (*DECLARED, ("accept", "text/event-stream")))
-        yield good("protocol.utf8", readable({**beyond_ascii, **streaming}).encode(), "streamed")
+        yield good("protocol.accept", streamed, "streamed", (*DECLARED, ("accept", WEIGHED)))
 
 
 SPELLINGS: Final = frozenset({"protocol.utf8", "protocol.escapes", "protocol.white-space", "protocol.chunked"})
