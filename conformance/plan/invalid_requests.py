@@ -204,7 +204,7 @@ def _rank(context: PlanContext, row: Requirement, index: int) -> Rank:
     """The first class of each row comes before the others, which show the same row."""
     if index:
         of_type = row.params.get("keyword") in {"type", "coercion"}
-        return (Rank.USEFUL if context.full else Rank.EXTRA) if of_type else Rank.OBSERVED
+        return Rank.USEFUL if context.full else Rank.EXTRA if of_type else Rank.OBSERVED
     return Rank.RELEVANT if row.level is Level.MUST else Rank.NORMAL if context.full else Rank.EXTRA
 
 

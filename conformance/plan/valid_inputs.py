@@ -29,7 +29,7 @@ def valid_inputs(context: PlanContext) -> Iterator[CaseGroup]:
     levels = levels_of_classes(context)
     for costly in (False, True):
         some = [level for level in levels if (not COSTLY.isdisjoint(level.patch)) is costly]
-        yield from joint_cases(context, some, "rows", Rank.USEFUL)
+        yield from joint_cases(context, some, "rows", Rank.NORMAL)
     yield from _spelled(context)
     yield from _open(context)
     for key, prompts in _batches():
@@ -74,7 +74,7 @@ def _spelled(context: PlanContext) -> Iterator[CaseGroup]:
         control = context.case("base", context.base, part("accept", key, "control"))
         validity = context.validity_of(context.body(values))
         joint = context.case("value", content, part("accept", key, "joint"), validity=validity)
-        yield CaseGroup("rows", Rank.USEFUL, (control, joint))
+        yield CaseGroup("rows", Rank.NORMAL, (control, joint))
 
 
 def spelled(body: Mapping[str, Any], numbers: Mapping[str, str]) -> bytes:
@@ -94,7 +94,7 @@ def _open(context: PlanContext) -> Iterator[CaseGroup]:
         values = {name: one.value for name, one in members.items()}
         content = spelled(context.body(values), {name: one.spelled for name, one in members.items() if one.spelled})
         case = context.case("edge", content, validity=Validity.UNSPECIFIED)
-        yield CaseGroup("rows", Rank.OBSERVED, (case,))
+        yield CaseGroup("rows", Rank.USEFUL, (case,))
 
 
 def _batches() -> Iterator[tuple[str, Sequence[str]]]:
@@ -115,10 +115,10 @@ def _batch(context: PlanContext, key: str, prompts: Sequence[str]) -> Iterator[C
     row = f"request.prompt.accepts {key}"
     control = context.case("base", context.base, part("accept", row, "control"))
     plain = context.case("value", context.body(patch), part("accept", row, "joint"), part("twin", key, "plain"))
-    yield CaseGroup("rows", Rank.USEFUL, (control, plain))
+    yield CaseGroup("rows", Rank.NORMAL, (control, plain))
     if context.has("stream"):
         streamed = context.case("value", context.body(patch, streaming(context)), part("twin", key, "stream"))
-        yield CaseGroup("rows", Rank.USEFUL, (plain, streamed))
+        yield CaseGroup("rows", Rank.NORMAL, (plain, streamed))
 
 
 __all__ = ["levels_of_classes", "spelled", "valid_inputs"]
