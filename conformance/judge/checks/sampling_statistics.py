@@ -167,7 +167,7 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
     p_agreement = binomial_cdf(agreeing, len(distinct), AGREEMENT) if distinct else 1.0
     narrowed = all(is_narrowed(context.request(x), context.contract) for x in arms[0])
     if p_agreement <= RISK and narrowed and _leave_several_tokens(arms[0], context):
-        yield Inconclusive("the model finds so many tokens equally likely that the narrow end leaves several of them")
+        yield Inconclusive("many tokens are about equally likely, and the narrow end leaves several of them")
         return
     if p_agreement <= RISK and narrowed:
         seen = f"only {agreeing} of {len(distinct)} texts agree at the narrow end"
