@@ -21,7 +21,8 @@ class Fault:
     `says`: what goes wrong, in one sentence. `check`, or one of `others`, which judge the same promise by other means,
     must fail or warn because of it; `besides` names further checks, or areas of checks, that may. `needs`: the
     parameters that the contract must document for the fault to show.
-    `imitates`: a defect of this kind that was seen in public. `fits`: whether a contract lets the fault show.
+    `imitates`: a defect of this kind that was seen in public. `fits`: whether a contract lets the fault show. `module`:
+    the module of `selftest.faults` that has it.
     """
 
     name: str
@@ -33,6 +34,12 @@ class Fault:
     needs: tuple[str, ...] = ()
     imitates: str = ""
     fits: Callable[[Contract], bool] | None = None
+    module: str = ""
+
+    @property
+    def input_class(self) -> str:
+        """What of a request decides whether the fault shows."""
+        return INPUT_CLASSES.get(self.module, "any request with the parameter")
 
     @property
     def also(self) -> frozenset[str]:
@@ -48,6 +55,17 @@ class Fault:
         return bound and documented and (self.fits is None or self.fits(contract))
 
 
+INPUT_CLASSES: Final = {
+    "coercion": "a look-alike of another type",
+    "containers": "one item of a list or map",
+    "contexts": "a setting of several parameters",
+    "drawn": "a drawn body",
+    "protocol": "HTTP and the credential",
+    "sizes": "a size or a single value",
+    "state": "the requests before it",
+    "text_classes": "a kind of text",
+}
+"""By the module of `selftest.faults`; scores are printed by these."""
 REGISTERED: Final[dict[str, Fault]] = {}
 
 CONDITIONS: Final[dict[str, Condition]] = {
@@ -134,6 +152,7 @@ def plant(
                 needs=(*needs, *((parameter,) if parameter else ())),
                 imitates=imitates,
                 fits=_fitting(fits, parameter),
+                module=change.__module__.rpartition(".")[2],
             )
 
 

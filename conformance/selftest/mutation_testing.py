@@ -132,6 +132,7 @@ def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:
         profile=where.profile,
         name=planted.name,
         check=planted.check if isinstance(planted, Fault) else "",
+        input_class=planted.input_class if isinstance(planted, Fault) else "",
         others=planted.others if isinstance(planted, Fault) else (),
         allowed=planted.also if isinstance(planted, Fault) else frozenset(),
     )

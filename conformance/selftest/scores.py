@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from conformance.selftest.mutation_score import FILE, source_hash, stored
@@ -25,27 +25,32 @@ def merged(trials: Iterable[Trial]) -> dict[str, dict[str, dict[str, Any]]]:
         scores[provider][profile] = {
             "killed": sum(trial.killed for trial in faults),
             "of": len(faults),
-            "areas": {area: [killed, of] for area, (killed, of) in sorted(_by_area(faults).items())},
+            "areas": _counts(faults, lambda trial: trial.area),
+            "input_classes": _counts(faults, lambda trial: trial.input_class),
             "survivors": sorted(trial.name for trial in faults if not trial.killed),
             "legal_variants": [sum(trial.accepted for trial in variants), len(variants)],
         }
     return dict(scores)
 
 
-def _by_area(faults: Sequence[Trial]) -> dict[str, tuple[int, int]]:
-    of = Counter(trial.area for trial in faults)
-    killed = Counter(trial.area for trial in faults if trial.killed)
-    return {area: (killed[area], count) for area, count in of.items()}
+def _counts(faults: Sequence[Trial], name: Callable[[Trial], str]) -> dict[str, list[int]]:
+    """How many faults were killed, of how many, by this property."""
+    of = Counter(map(name, faults))
+    killed = Counter(name(trial) for trial in faults if trial.killed)
+    return {key: [killed[key], of[key]] for key in sorted(of)}
 
 
 def table(trials: Iterable[Trial]) -> str:
-    """The scores as text: a line for each area, a column for each provider and profile."""
+    """The scores as text: a line for each area and class of input, a column for each provider and profile."""
     scores = merged(trials)
     columns = [(provider, profile) for provider, profiles in scores.items() for profile in profiles]
     cells = [scores[provider][profile] for provider, profile in columns]
     areas = sorted({area for score in cells for area in score["areas"]})
     rows = [["", *(f"{provider[:11]} {profile}" for provider, profile in columns)]]
     rows.extend([area, *(_fraction(score["areas"].get(area)) for score in cells)] for area in areas)
+    classes = sorted({name for score in cells for name in score["input_classes"]})
+    rows.append(["shown by:", *("" for _ in cells)])
+    rows.extend([f"  {name}", *(_fraction(score["input_classes"].get(name)) for score in cells)] for name in classes)
     rows.append(["all faults", *(_fraction([score["killed"], score["of"]]) for score in cells)])
     rows.append(
         ["killed, %", *(f"{100 * score['killed'] / score['of']:.1f}" if score["of"] else "" for score in cells)]

@@ -554,6 +554,7 @@ def _fault(name: str, broken: Broken, where: Where, stage: Stage, change: Change
         others=broken.others,
         besides=EVERYWHERE,
         needs=(*broken.needs, *where.needs),
+        module="contexts",
     )
 
 
