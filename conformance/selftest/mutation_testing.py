@@ -75,6 +75,7 @@ class Trial:
     profile: str
     name: str
     check: str
+    input_class: str = ""
     others: tuple[str, ...] = ()
     triggered: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
