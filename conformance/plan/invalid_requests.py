@@ -34,7 +34,7 @@ Labelled = tuple[str, Any]
 # check its input on some of them only, so the refusals of `full` take turns over the smallest request and rich ones.
 BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2, "temperature": 1}
 SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
-    {**BATCH, **USAGE.patch, "logprobs": 1},
+    {**BATCH, **USAGE.patch, "logprobs": 1, "echo": True},
     {**BATCH, "echo": True},
     {},
     STREAM.patch,
