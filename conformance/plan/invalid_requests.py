@@ -274,11 +274,22 @@ def _setting(context: PlanContext, patch: Mapping[str, Any], wanted: Mapping[str
     """As much of a setting as the contract allows, and this target accepts, beside the change."""
     kept: dict[str, Any] = {}
     alone = context.broken_combinations(context.body(patch))
+    related = _related(context, patch) if alone else frozenset()
     for name, value in allowed_members(context, wanted).items():
         beside = context.body(kept, {name: value}, patch)
-        if name not in patch and context.broken_combinations(beside) == alone:
+        if name not in patch and name not in related and context.broken_combinations(beside) == alone:
             kept[name] = value
     return kept
+
+
+def _related(context: PlanContext, patch: Mapping[str, Any]) -> frozenset[str]:
+    """The members that some rule relates with the changed ones: beside them, a combination may mean something else."""
+    related: set[str] = set()
+    for rule in context.contract.combinations:
+        compared = {member for member in rule.compare or () if isinstance(member, str)}
+        members = {*rule.given, *rule.where, *rule.shape, *compared}
+        related |= members if members & patch.keys() else set()
+    return frozenset(related)
 
 
 def _batch(context: PlanContext, patch: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -65,7 +65,8 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
             method=case.method, headers=case.headers, credential=case.credential,
         )  # fmt: skip
         # late, because a target may crash on such a request
-        rank = Rank.RELEVANT if context.rows[row].level is Level.MUST else Rank.OBSERVED
+        late = Rank.OBSERVED if context.full else Rank.LAST_RESORT
+        rank = Rank.RELEVANT if context.rows[row].level is Level.MUST else late
         yield CaseGroup("learned", rank, (control, probe), kinds=(f"{context.rows[row].check} {key}",))
 
 
@@ -79,7 +80,7 @@ def _spellings(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     beyond_ascii = context.body(allowed_members(context, {"prompt": TEXT_BEYOND_ASCII, "echo": True}))
     streaming = {name: value for name, value in allowed_members(context, STREAM.patch).items() if value is not MISSING}
     streamed = dumps({**context.base, **streaming}).encode()
-    yield good("protocol.utf8", readable(beyond_ascii).encode())
+    yield good("protocol.utf8", readable(beyond_ascii).encode("utf-8", "replace"))
     yield good("protocol.escapes", escaped(context.base).encode())
     spacious = json.dumps(context.base, indent="\t", separators=(" ,", " : "))
     yield good("protocol.white-space", f" \r\n{spacious}\n\t ".encode())

@@ -31,6 +31,8 @@ GROUPS: Final = {
     "channel": "the same invalid request with and without streaming",
     "alive": "a plain request after adversarial or aborted ones",
     "twin": "the same request with and without streaming, at temperature 0",
+    "spelling": "the same request in two forms that HTTP and JSON have equal",
+    "after": "the same request twice, the second right after a refusal or a stream that the client left",
     "repeat": "the same request twice, at temperature 0",
     "seed": "the same request twice, sampled with one seed; the second may be streamed",
     "vary": "the same request several times, sampled without a seed or with different seeds",

@@ -196,7 +196,7 @@ def body_is_read_as_ascii(request: Request, call: Call) -> Request | Response:
     return _refused(400, "the body cannot be decoded")
 
 
-@fault(Stage.ARRIVAL, "spelling_changes_nothing", only=_beyond_ascii, also=("echo", "usage", "plain_streamed"))
+@fault(Stage.ARRIVAL, "spelling_changes_nothing", only=_beyond_ascii, also=("echo", "usage", "relations"))
 def body_is_read_as_latin_1(request: Request, call: Call) -> Request:
     """A body in UTF-8 is read as ISO 8859-1."""
     return replace(request, body=request.body.decode("latin-1").encode())
