@@ -34,7 +34,18 @@ Labelled = tuple[str, Any]
 # check its input on some of them only, so the refusals of `full` take turns over the smallest request and rich ones.
 BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2, "temperature": 1}
 SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
-    {**BATCH, **USAGE.patch, "logprobs": 1, "echo": True},
+    # all that a server may read before the value in question, and then not look at it
+    {
+        **BATCH,
+        **USAGE.patch,
+        "logprobs": 1,
+        "echo": True,
+        "seed": 7,
+        "top_p": 0.9,
+        "frequency_penalty": 0.5,
+        "presence_penalty": 0.5,
+        "user": "someone",
+    },
     {**BATCH, "echo": True},
     {},
     STREAM.patch,
