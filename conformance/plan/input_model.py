@@ -80,6 +80,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "CR LF": "a\r\nb",
     "line separator U+2028": "a\u2028b",
     "byte order mark": "a\ufeffb",
+    "byte order mark first": "\ufeffa",
     "HTML special characters": '<b>&amp; "q"</b>',
     "JSON special characters": '{"a": "\\\\"}',
     "SQL special characters": "'; -- %",
