@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 
 from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
@@ -368,10 +368,11 @@ def _cases(subject: Exchange | Group) -> list[str]:
 def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext) -> list[Exchange]:
     """The exchanges whose correct replies must contain an occurrence for the requirement."""
     if check.scope is Scope.GROUP:
-        groups = [known.subject for known in _subjects(requirement, check, traffic)]
-        return [
-            x for group in groups if isinstance(group, Group) for replies in group.members.values() for x in replies
-        ]
+        subjects = (known.subject for known in _subjects(requirement, check, traffic))
+        groups = (
+            [x for replies in one.members.values() for x in replies] for one in subjects if isinstance(one, Group)
+        )
+        return [x for group in groups if _some_expected(requirement, check, group, context) for x in group]
     if check.expected_when is None:
         return []
     expected = []
@@ -381,6 +382,11 @@ def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, con
         if known.expected[requirement.id]:
             expected.append(x)
     return expected
+
+
+def _some_expected(requirement: Requirement, check: Check, group: Sequence[Exchange], context: CheckContext) -> bool:
+    """Whether a group shows the requirement: a plain/streamed pair without log probabilities says nothing of them."""
+    return any(expected_of_case(requirement, check, x.case, context) for x in group)
 
 
 def _refused_in_part(group: Exchange | Group) -> bool:

@@ -55,7 +55,7 @@ class Credential(StrEnum):
             case Credential.NONE:
                 return ()
             case Credential.EMPTY:
-                return ("Bearer ",)
+                return ("Bearer",)  # HTTP has no white space at the end of a field (RFC 9110 §5.5)
             case Credential.LOWERCASE_SCHEME:
                 return (f"bearer {key}",) if key else ()
             case Credential.KEY:

@@ -55,10 +55,11 @@ class Plan:
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
-        """The MUSTs that some request could show and none of these cases does."""
+        """The MUSTs, and forms of values that these speak of, that some request could show and none of these cases does."""
         serving = RequirementCoverage(self.contract, self.context.checks)
-        able = {one for case_group in CaseGroups(self.drawn).of(self.context) for one in serving.by(case_group)}
-        return tuple(sorted((able & must(self.contract)) - self.covered))
+        able = {one for case_group in CaseGroups(self.drawn).of(self.context) for one in serving.goals(case_group)}
+        sent = self.covered.union(*map(serving.forms, self.cases))
+        return tuple(sorted((able & serving.goals_of(must(self.contract))) - sent))
 
     @cached_property
     def worst(self) -> Cost:

@@ -248,7 +248,8 @@ class Planner:
         for case in cases:
             # a refused case that was not invalid shows whether its own value is accepted, and nothing else
             in_vain = case.id in refused and case.validity is not Validity.INVALID
-            shown = tried_alone(case) if in_vain else self._serving.of(case)
+            shown = self._serving.goals_of(tried_alone(case)) if in_vain else self._serving.of(case)
+            shown |= set() if case.id in refused else self._serving.forms(case)
             self.shown.update(shown if case.id in refused else shown - converted(case))
         self.known.learn(exchanges)
 

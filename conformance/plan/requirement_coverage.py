@@ -15,6 +15,7 @@ from conformance.contract.applicability import (
     expected,
     scopes,
 )
+from conformance.contract.forms import documented_forms, forms_of
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
 from conformance.model.budget import Cost, worst_case
 from conformance.model.json_text import dumps
@@ -58,6 +59,25 @@ class RequirementCoverage:
             object.__setattr__(case_group, "served", shown)
             return shown
         return case_group.served
+
+    def forms(self, case: RequestCase) -> frozenset[str]:
+        """The documented forms of values that a valid case has: a row that speaks of several needs each of them."""
+        if case.validity is not Validity.VALID or not isinstance(case.body, Mapping):
+            return frozenset()
+        documented = [(forms, case.body[name]) for name, forms in self._forms.items() if name in case.body]
+        return frozenset(forms[form] for forms, value in documented for form in forms_of(value) & forms.keys())
+
+    def goals(self, case_group: CaseGroup) -> frozenset[str]:
+        """The requirements that a case group shows, and the documented forms of values that it has."""
+        later = case_group.then.cases if case_group.then else ()
+        return self.by(case_group).union(*(self.forms(case) for case in (*case_group.cases, *later)))
+
+    def goals_of(self, requirements: Iterable[str]) -> frozenset[str]:
+        """These requirements, and each form of the values that they speak of."""
+        names = frozenset(requirements)
+        return names | {
+            goal for forms in self._forms.values() for goal in forms.values() if goal.split(" ")[0] in names
+        }
 
     def cost(self, case: RequestCase) -> Cost:
         """What a case may cost."""
@@ -118,6 +138,15 @@ class RequirementCoverage:
             )
             for rows in alike.values()
         ]
+
+    @cached_property
+    def _forms(self) -> Mapping[str, Mapping[str, str]]:
+        """The documented forms of parameters that have several, by parameter and form: the goal of sending it."""
+        return {
+            str(row.params["parameter"]): {form: f"{row.id} {form}" for form in forms}
+            for row in self.contract.requirements
+            if (forms := documented_forms(row, self.contract))
+        }
 
     @cached_property
     def _by_scope(self) -> Mapping[Scope, tuple[list[str], list[Alike]]]:

@@ -92,8 +92,8 @@ class Selection:
         return True
 
     def shown(self) -> set[str]:
-        """The requirements that the chosen case groups show."""
-        return {requirement for case_group in self.chosen for requirement in self.serving.by(case_group)}
+        """The requirements that the chosen case groups show, and the forms of values that they have."""
+        return {goal for case_group in self.chosen for goal in self.serving.goals(case_group)}
 
     def _sum(self, cases: Mapping[str, RequestCase]) -> tuple[int, Cost]:
         costs = [self.costs.get(slot) or self._cost(slot, case) for slot, case in cases.items()]
@@ -114,14 +114,16 @@ def choose(
 ) -> list[CaseGroup]:
     """The case groups to send, in their order. `shown`: requirements shown before; `wanted`: those to be covered first.
 
-    Where all fit, all are sent. Else: what is always sent, and what is guaranteed; a set cover of `wanted`; what is
-    essential; what is expected to find most defects for its price (without `expected`: what is relevant, and a set
-    cover of every requirement); the rest by rank; and, for what is wanted and still not covered, the reserve.
+    A requirement is covered once every form of the values that it speaks of is sent. Where all fit, all are sent.
+    Else: what is always sent, and what is guaranteed; a set cover of `wanted`; what is essential; what is expected to
+    find most defects for its price (without `expected`: what is relevant, and a set cover of every requirement); the
+    rest by rank; and, for what is wanted and still not covered, the reserve.
     """
     selection = Selection(remaining, serving)
     if remaining.affords(*selection.total_cost(case_groups)):
         return [case_group for case_group in case_groups if selection.take(case_group)]
-    worth = Worth(selection, expected, set(wanted) - set(shown))
+    goals = serving.goals_of(wanted)
+    worth = Worth(selection, expected, set(goals.difference(shown)))
     rest = dict(enumerate(case_groups))
     _fill(rest, worth, Rank.ALWAYS)
     _fill_guaranteed(rest, worth)
@@ -136,7 +138,7 @@ def choose(
         _take_best(rest, worth, must=True)
     _fill(rest, worth)
     remaining.release_reserve()
-    worth.missing = set(wanted) - set(shown) - selection.shown()
+    worth.missing = set(goals.difference(shown, selection.shown()))
     _take_best(rest, worth, must=True)
     order = {id(case_group): index for index, case_group in enumerate(case_groups)}
     return sorted(selection.chosen, key=lambda case_group: order[id(case_group)])
@@ -159,14 +161,14 @@ class Worth:
         """Choose a case group if the budget has room for it."""
         if not self.selection.take(case_group):
             return False
-        self.missing -= self.selection.serving.by(case_group)
+        self.missing -= self.selection.serving.goals(case_group)
         for context, promises in self._shown(case_group).items():
             self.already[context] = self.already.get(context, 0) | promises
         return True
 
     def of(self, case_group: CaseGroup, *, must: bool) -> float:
         """What a case group adds for its price; with `must`, nothing without a missing requirement."""
-        missing = len(self.missing & self.selection.serving.by(case_group)) if must else 0
+        missing = len(self.missing & self.selection.serving.goals(case_group)) if must else 0
         if must and not missing:
             return 0.0
         gain = self.expected.gain(self._shown(case_group), self.already) if self.expected else 0.0

@@ -37,7 +37,7 @@ _AUTHORIZATION: Final = {
     Credential.CUT_SHORT: f'"Authorization: Bearer ${{{KEY}%?}}"',
     Credential.PROLONGED: f'"Authorization: Bearer ${{{KEY}}}x"',
     Credential.OTHER_CASE: f'"Authorization: Bearer $(printf %s "${KEY}" | tr A-Za-z a-zA-Z)"',
-    Credential.EMPTY: "'Authorization: Bearer '",
+    Credential.EMPTY: "'Authorization: Bearer'",
     Credential.OTHER_SCHEME: f'"Authorization: Basic ${KEY}"',
     Credential.NO_SCHEME: f'"Authorization: ${KEY}"',
     Credential.TWICE: f"'Authorization: Bearer {WRONG}' -H \"Authorization: Bearer ${KEY}\"",
