@@ -148,7 +148,8 @@ class TestBans:
 
     def test_without_a_spelling_one_of_two_forced_tokens_is_banned(self):
         told = [(part.role, case.body.get("logit_bias")) for phase in planner("openai", profile="full")
-                for case in phase.cases for part in case.groups if part.kind == "ban"]  # fmt: skip
+                for case in phase.cases for part in case.groups
+                if part.kind == "ban" and part.key.endswith(("natural", " pair"))]  # fmt: skip
         assert told == [
             ("without", None),
             ("forced", {"100": 100, "70": 100}),

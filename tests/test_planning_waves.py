@@ -199,7 +199,12 @@ class TestOrder:
         pairs = {"twin": {"plain", "stream"}, "refuse": {"control", "probe"}, "echo": {"without", "with"},
                  "many": {"one", "many"}, "repeat": {"first", "second"}, "channel": {"plain", "stream"},
                  "default": {"absent", "explicit"}, "cut": {"without", "with"}}  # fmt: skip
-        lame = [place for place, found in roles.items() if found != pairs.get(place[0], found)]
+        # how many classes of stop sequences occur is known from the text that is compared with, which is sent before
+        lame = [
+            (kind, key)
+            for (kind, key), found in roles.items()
+            if found != pairs.get(kind, found) and not (key.startswith("stop of class") and found == {"without"})
+        ]
         assert not lame
 
 

@@ -297,6 +297,7 @@ __all__ = [
     "LONGEST",
     "LOOK_ALIKE",
     "MINIMUM",
+    "NUMERIC",
     "ORIGIN",
     "REFUSES",
     "VOCABULARY",

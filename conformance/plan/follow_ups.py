@@ -35,9 +35,9 @@ def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
     """The requests whose replies the follow-ups are made from."""
     if _cuts_texts(context):
         for rank, (name, patch) in _cut_settings(context):
-            groups = [part("cut", f"{place} {name}", "without") for place in ("inside", "earliest")]
-            groups += [part("never", f"stop nearly {name}", "without")] if context.full else []
             cuts = [case for case_group in _cuts(context, name, patch, ASSUMED_TEXT) for case in case_group.cases]
+            roles = [membership for case in cuts for membership in case.groups if membership.kind in {"cut", "never"}]
+            groups = [part(membership.kind, membership.key, "without") for membership in roles]
             if any(membership.kind == "accept" for case in cuts for membership in case.groups):
                 groups += _stop_is_accepted(context, name, "control")
             first = context.case("relation", _long(context, patch), *groups)

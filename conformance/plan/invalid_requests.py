@@ -14,7 +14,7 @@ from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import beyond, shaped
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
-from conformance.plan.drawn_requests import LOOK_ALIKE, changes, drawn_requests
+from conformance.plan.drawn_requests import LOOK_ALIKE, NUMERIC, changes, drawn_requests
 from conformance.plan.expected_defects import parsers
 from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
 from conformance.plan.input_model import (
@@ -132,6 +132,7 @@ def _gate(context: PlanContext) -> Iterator[CaseGroup]:
     """
     turn, sent, rich = context.seed, Counter[str](), Counter[str]()
     spare: dict[str, tuple[Requirement, dict[str, Any]]] = {}
+    numerals: set[str] = set()  # classes that parsers convert to a number: the first of each is guaranteed
     for row in sorted(_rows(context), key=lambda row: not _fits_rich(context, row)):
         found = _breaking(context, row, turn)
         keyword = row.params.get("keyword")
@@ -152,7 +153,9 @@ def _gate(context: PlanContext) -> Iterator[CaseGroup]:
         cases = tuple(_cases(context, row, label, patch, number, both=turn == context.seed))
         # what ranks late leaves room for isolating values that are wrongly rejected
         phase = "learned" if rank >= Rank.EXTRA else "rows" if "n" in cases[0].body else "values"
-        yield CaseGroup(phase, rank, cases, kinds=kinds)
+        numeral = keyword == "coercion" and label not in numerals and _is_numeric(context, patch)
+        numerals.update([label] if numeral else ())
+        yield CaseGroup(phase, rank, cases, kinds=kinds, guaranteed=numeral)
         turn += 1
     for label, (row, patch) in spare.items():
         kinds = _kinds(context, label, patch)
@@ -180,6 +183,11 @@ def types_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
 def _kinds(context: PlanContext, label: str, patch: Mapping[str, Any]) -> tuple[str, str]:
     """The class of a value, and its family."""
     return f"{CHECK} {label}", f"{CHECK} {_family(context, patch)}"
+
+
+def _is_numeric(context: PlanContext, patch: Mapping[str, Any]) -> bool:
+    """Whether the changed members take nothing but numbers."""
+    return all(context.contract.parameters[name].types <= NUMERIC for name in patch)
 
 
 def _family(context: PlanContext, patch: Mapping[str, Any]) -> str:

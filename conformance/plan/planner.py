@@ -64,6 +64,7 @@ Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]
 Generate = Callable[..., Iterator[CaseGroup]]
 FOLLOW_UPS: Final = 8  # requests that replies may lead to beyond those that the budget already counts
+ISOLATING: Final = 2 / 3  # of the reserve, which is for isolating rejected values before anything else
 LEFT_OUT: Final = "left out"
 ALONE: Final = "alone"
 IN_ORDER: Final = frozenset({"base", "hostile"})
@@ -270,9 +271,12 @@ class Planner:
         Most of the reserve may be spent on it, then whatever is not needed for a MUST that is still to come.
         """
         while not self.done.issuperset(slot for case_group in isolating_requests(self.now) for slot in case_group.own):
-            chosen = self._choose(self._ahead((ALONE, *later)), self._remaining(ceiling, isolating=True))
             before = len(self.cases)
+            chosen = self._choose(self._ahead((ALONE,)), self._set_aside(ceiling))
             yield from self._send(ALONE, chosen)
+            if len(self.cases) == before:
+                chosen = self._choose(self._ahead((ALONE, *later)), self._remaining(ceiling, isolating=True))
+                yield from self._send(ALONE, chosen)
             if len(self.cases) == before:
                 return
 
@@ -284,6 +288,12 @@ class Planner:
             if case_group.phase in phases and not self.done.issuperset(case_group.own)
         ]
 
+    def _set_aside(self, ceiling: Budget) -> RemainingBudget:
+        """What is left of the part of the reserve that is for isolating rejected values."""
+        isolated = self._spent(self.isolating)
+        isolated.budget = share(ceiling, RESERVE[self.context.profile] * ISOLATING)
+        return isolated
+
     def _remaining(self, ceiling: Budget, *, isolating: bool = False) -> RemainingBudget:
         """The budget that is left to plan with: the ceiling less the reserve and what was spent.
 
@@ -291,7 +301,7 @@ class Planner:
         cannot have what is left of them. What isolation leaves of 8/9 of the reserve may be released for a MUST that
         has no room otherwise: one that nobody tried is worse than one that was not confirmed.
         """
-        aside = share(ceiling, RESERVE[self.context.profile] * 2 / 3)
+        aside = share(ceiling, RESERVE[self.context.profile] * ISOLATING)
         spent, isolated = (self._spent(cases) for cases in (self.cases, self.isolating))
         free = RemainingBudget(aside, aside.requests or 0, aside.prompt_tokens or 0, aside.completion_tokens or 0)
         if not isolating:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Final
 
 from conformance.model import RequestCase
 from conformance.model.budget import Budget, Cost
-from conformance.plan.case_group import CaseGroup, Rank
+from conformance.plan.case_group import ORDER, CaseGroup, Rank
 from conformance.plan.expected_defects import ExpectedDefects, Shown
 from conformance.plan.requirement_coverage import RequirementCoverage
 
@@ -18,6 +18,7 @@ NOTHING: Final = Budget(0, 0, 0)
 COMPLETION_TOKENS_PER_REQUEST: Final = 200
 PROMPT_TOKENS_PER_REQUEST: Final = 600
 GUARANTEED: Final = 0.25  # of the requests of a budget at most, so that a low one has room for the MUSTs
+TIE_BREAK: Final = 0.01  # of a requirement: too little to outweigh one
 LEAST_PRICE: Final = 0.1  # of a case group all of whose requests are chosen already
 
 
@@ -118,17 +119,22 @@ def choose(
     Else: what is always sent, and what is guaranteed; a set cover of `wanted`; what is essential; what is expected to
     find most defects for its price (without `expected`: what is relevant, and a set cover of every requirement); the
     rest by rank; and, for what is wanted and still not covered, the reserve.
+
+    Where something wanted has no room then, as where a target rejects much, the choice is made again: the set cover
+    comes first and takes the fewest requests, and rows and what is guaranteed get what is left. Where even that leaves
+    something out, as on a low budget, the first choice stands.
     """
-    selection = Selection(remaining, serving)
-    if remaining.affords(*selection.total_cost(case_groups)):
+    if remaining.affords(*Selection(remaining, serving).total_cost(case_groups)):
+        selection = Selection(remaining, serving)
         return [case_group for case_group in case_groups if selection.take(case_group)]
     goals = serving.goals_of(wanted)
-    worth = Worth(selection, expected, set(goals.difference(shown)))
-    rest = dict(enumerate(case_groups))
-    _fill(rest, worth, Rank.ALWAYS)
-    _fill_guaranteed(rest, worth)
-    _take_best(rest, worth, must=True)
-    _fill(rest, worth, Rank.ESSENTIAL)
+    missing = set(goals.difference(shown))
+    rest, worth = _cover(case_groups, Worth(Selection(replace(remaining), serving), expected, set(missing)))
+    if _is_left_out(rest, worth):
+        thrifty = Worth(Selection(replace(remaining), serving), expected, set(missing), thrifty=True)
+        again = _cover(case_groups, thrifty)
+        rest, worth = (rest, worth) if _is_left_out(*again) else again
+    selection = worth.selection
     if expected is not None:
         _take_best(rest, worth, Rank.EXTRA)
     else:
@@ -137,20 +143,44 @@ def choose(
         _take_best(rest, worth, Rank.USEFUL, must=True)
         _take_best(rest, worth, must=True)
     _fill(rest, worth)
-    remaining.release_reserve()
-    worth.missing = set(goals.difference(shown, selection.shown()))
+    selection.remaining.release_reserve()
+    worth.missing = missing - set(selection.shown())
     _take_best(rest, worth, must=True)
     order = {id(case_group): index for index, case_group in enumerate(case_groups)}
     return sorted(selection.chosen, key=lambda case_group: order[id(case_group)])
 
 
+def _is_left_out(rest: Mapping[int, CaseGroup], worth: Worth) -> bool:
+    """Whether a case group that is left shows a missing requirement."""
+    return any(worth.selection.serving.goals(case_group) & worth.missing for case_group in rest.values())
+
+
+def _cover(case_groups: Sequence[CaseGroup], worth: Worth) -> tuple[dict[int, CaseGroup], Worth]:
+    """What comes before anything else is weighed, and the case groups that are left."""
+    rest = dict(enumerate(case_groups))
+    first = {index: case_group for index, case_group in rest.items() if case_group.phase == ORDER[0]}
+    _fill(first if worth.thrifty else rest, worth, Rank.ALWAYS)
+    if not worth.thrifty:
+        _fill_guaranteed(rest, worth)
+    _take_best(rest, worth, must=True)
+    _fill(rest, worth, Rank.ALWAYS)
+    _fill(rest, worth, Rank.ESSENTIAL)
+    if worth.thrifty:
+        _fill_guaranteed(rest, worth)
+    return rest, worth
+
+
 @dataclass
 class Worth:
-    """What case groups are worth beside those chosen: the requirements that are `missing`, and expected defects."""
+    """What case groups are worth beside those chosen: the requirements that are `missing`, and expected defects.
+
+    With `thrifty`, expected defects only decide between case groups that show as many requirements for their price.
+    """
 
     selection: Selection
     expected: ExpectedDefects | None
     missing: set[str]
+    thrifty: bool = False
     already: dict[str, int] = field(init=False)
     _shows: dict[int, Shown] = field(default_factory=dict)
 
@@ -176,7 +206,8 @@ class Worth:
         tokens = cost.completion / COMPLETION_TOKENS_PER_REQUEST + cost.prompt / PROMPT_TOKENS_PER_REQUEST
         price = LEAST_PRICE + requests + tokens
         # between case groups that show as many requirements, the expected defects decide
-        return (missing + gain / (1 + gain)) / price if must else gain / price
+        weight = TIE_BREAK if self.thrifty else 1.0
+        return (missing + weight * gain / (1 + gain)) / price if must else gain / price
 
     def _shown(self, case_group: CaseGroup) -> Shown:
         shown = self._shows.get(id(case_group))
