@@ -456,7 +456,7 @@ def _nothing_seen(
         return _refused("a part of each comparison")
     if tally.unproved:
         return _Decision(Outcome.INCONCLUSIVE, tally.unproved[0], must)
-    refused = [x for x in expected if x.refused]
+    refused = [x for x in expected if x.refused and x.case.validity is not Validity.INVALID]
     if len(refused) == len(expected) and check.scope is not Scope.ERROR:
         statuses = ", ".join(sorted({str(x.status) for x in refused}))
         return _refused(f"all {len(expected)} requests that trigger it (HTTP {statuses})")
