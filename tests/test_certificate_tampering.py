@@ -178,7 +178,7 @@ def take_the_recording_away(case):
 
 def draw_another_page(case):
     page = case.certificate.with_name("certificate.html")
-    page.write_text(page.read_text("utf-8").replace("108", "208"), "utf-8")
+    page.write_text(page.read_text("utf-8").replace("117", "217"), "utf-8")
 
 
 def extend_the_expiry(case):

@@ -369,9 +369,7 @@ def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, con
     """The exchanges whose correct replies must contain an occurrence for the requirement."""
     if check.scope is Scope.GROUP:
         subjects = (known.subject for known in _subjects(requirement, check, traffic))
-        groups = (
-            [x for replies in one.members.values() for x in replies] for one in subjects if isinstance(one, Group)
-        )
+        groups = [list(chain(*known.members.values())) for known in subjects if isinstance(known, Group)]
         return [x for group in groups if _some_expected(requirement, check, group, context) for x in group]
     if check.expected_when is None:
         return []
@@ -458,7 +456,7 @@ def _nothing_seen(
         return _refused("a part of each comparison")
     if tally.unproved:
         return _Decision(Outcome.INCONCLUSIVE, tally.unproved[0], must)
-    refused = [x for x in expected if x.refused]
+    refused = [x for x in expected if x.refused and x.case.validity is not Validity.INVALID]
     if len(refused) == len(expected) and check.scope is not Scope.ERROR:
         statuses = ", ".join(sorted({str(x.status) for x in refused}))
         return _refused(f"all {len(expected)} requests that trigger it (HTTP {statuses})")

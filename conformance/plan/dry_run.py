@@ -55,7 +55,7 @@ class Plan:
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
-        """The MUSTs, and forms of values that these speak of, that some request could show and none of these cases does."""
+        """The MUSTs, and the forms of values in them, that some request could show and none of these cases does."""
         serving = RequirementCoverage(self.contract, self.context.checks)
         able = {one for case_group in CaseGroups(self.drawn).of(self.context) for one in serving.goals(case_group)}
         sent = self.covered.union(*map(serving.forms, self.cases))

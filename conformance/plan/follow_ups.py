@@ -53,9 +53,12 @@ def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
     """What follows from the replies."""
     if _cuts_texts(context):
         for _, (name, patch) in _cut_settings(context):
+            # other groups may have sent the same request, but only in its role is it what the cut is compared with
+            if part("cut", f"inside {name}", "without") not in context.known.roles:
+                continue
             text = context.known.text(dumps(_long(context, patch)).encode())
             yield from _cuts(context, name, patch, text)
-    if _bans_tokens(context):
+    if _bans_tokens(context) and part("ban", "natural", "without") in context.known.roles:
         free, table = (context.known.reply(dumps(body).encode()) for body in (_free(context), _table(context)))
         token = _natural_token(free, table)
         if token is not None:

@@ -324,12 +324,15 @@ def _pair(
     *more: Membership,
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
+    controls = [part("refuse", key, "control")]
     if not context.full and row.params.get("keyword") == "coercion":
         # refused, it shows that types are checked; accepted, it says nothing of values that no parser converts
-        more = (*more, part("refuse", f"request.{row.params['parameter']}.type {label}", LOOK_ALIKE))
+        of_type = f"request.{row.params['parameter']}.type {label}"
+        more = (*more, part("refuse", of_type, LOOK_ALIKE))
+        controls.append(part("refuse", of_type, "control"))
     if "max_tokens" in patch:  # keeps the reply short if the limit is ignored
         way = {**way, **context.first_allowed("stop", *_stops(context))}
-    yield context.case("base", context.body(way), part("refuse", key, "control"))
+    yield context.case("base", context.body(way), *controls)
     yield context.case("invalid", context.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.contract.parameters import common_traits
-from conformance.model import Credential
+from conformance.model import Credential, Membership
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
 
@@ -28,6 +28,8 @@ class LearnedTarget:
     rejected, `named_in_refusals` are the members that such refusals name, and `rejected_jointly` holds the members of
     a value, and the whole body, where only the base was beside it. `incompatible`: members that are accepted, but not
     together. `unsupported`: the number of values that were rejected, of parameters without an accepted one.
+
+    `roles` are the parts in groups that successful exchanges have played.
     """
 
     replies: dict[bytes, Exchange] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class LearnedTarget:
     unsupported: dict[str, int] = field(default_factory=dict)
     rejected_jointly: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
+    roles: set[Membership] = field(default_factory=set)
     rejects_temperature_zero: bool = False
     rows_sent: bool = False
 
@@ -50,6 +53,8 @@ class LearnedTarget:
             case = exchange.case
             if case.method == "POST" and case.credential is Credential.KEY and case.hang_up_after is None:
                 self.replies.setdefault(case.content, exchange)
+            if exchange.successful:
+                self.roles.update(case.groups)
             for membership in case.groups:
                 if membership.kind in {"accept", "observe"} and membership.role == "control":
                     controls[membership.key] = case.body
