@@ -122,7 +122,8 @@ def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findin
     """
     request = context.request(x)
     generated = token_count(x.usage, "completion_tokens")
-    if generated is None or request.max_tokens is None or request.max_tokens < 1:
+    zero_is_a_limit = context.contract.binding("max_tokens_zero") is not None
+    if generated is None or request.max_tokens is None or request.max_tokens < (0 if zero_is_a_limit else 1):
         return
     most = request.max_tokens * request.best_of * max(len(request.prompts), 1)
     expected = f"at most {show(most)} ({show(request.max_tokens)} for each candidate)"
