@@ -71,7 +71,7 @@ def drawn_requests(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> 
             if group is not None:
                 invalid += 1
                 yield _ranked(context, group, guaranteed=invalid <= least.invalid)
-        elif context.without & body.keys() or context.barred(body):
+        elif _has_unsupported(context, body) or context.barred(body):
             host = None
         elif (content := dumps(body).encode()) in hosts:
             host = hosts[content]
@@ -99,6 +99,11 @@ def again(context: PlanContext, failed: Sequence[Mapping[str, Any]]) -> tuple[Ma
     return tuple(taken)
 
 
+def _has_unsupported(context: PlanContext, body: Mapping[str, Any]) -> bool:
+    """Whether a body has a documented member that is not claimed, or that was rejected whatever its value was."""
+    return not all(context.has(name) for name in body if name in context.contract.parameters)
+
+
 def _ranked(context: PlanContext, cases: tuple[RequestCase, ...], *, guaranteed: bool) -> CaseGroup:
     if context.full:
         rank = Rank.NORMAL if guaranteed else Rank.LAST_RESORT  # the classes of the input model come first
@@ -115,7 +120,7 @@ def _case(context: PlanContext, body: Mapping[str, Any]) -> RequestCase:
 def _refusal(context: PlanContext, host: RequestCase, body: Mapping[str, Any]) -> tuple[RequestCase, ...] | None:
     """An invalid body with its control; None where several members differ, or no row demands the refusal."""
     changed = changes(host.body, body)
-    if len(changed) != 1 or context.without & body.keys():
+    if len(changed) != 1 or _has_unsupported(context, body):
         return None
     row = refusing_row(context, changed[0], body.get(changed[0], MISSING))
     if row not in context.rows:

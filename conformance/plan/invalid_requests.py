@@ -84,7 +84,8 @@ def _every_class(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> It
             # few classes of a row do not meet all settings, so that one of them is sent on both channels
             both = not index and (len(found) <= FEW or keyword not in paired or turn == context.seed)
             paired.add(keyword)
-            number = ORDER[(index + rows_sent) % len(found) % len(ORDER)]
+            # twice, because the classes of a row are rotated by one from row to row
+            number = ORDER[(index + 2 * rows_sent) % len(found) % len(ORDER)]
             cases = _cases(context, row, label, patch, number, both=both)
             yield CaseGroup("values", _rank(context, row, index), tuple(cases))
         turn += bool(found)

@@ -9,7 +9,7 @@ from typing import Final
 
 from conformance.model import RequestCase
 from conformance.model.budget import Budget, Cost
-from conformance.plan.case_group import ORDER, CaseGroup, Rank
+from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.expected_defects import ExpectedDefects, Shown
 from conformance.plan.requirement_coverage import RequirementCoverage
 
@@ -158,8 +158,7 @@ def _is_left_out(rest: Mapping[int, CaseGroup], worth: Worth) -> bool:
 def _cover(case_groups: Sequence[CaseGroup], worth: Worth) -> tuple[dict[int, CaseGroup], Worth]:
     """What comes before anything else is weighed, and the case groups that are left."""
     rest = dict(enumerate(case_groups))
-    first = {index: case_group for index, case_group in rest.items() if case_group.phase == ORDER[0]}
-    _fill(first if worth.thrifty else rest, worth, Rank.ALWAYS)
+    _fill(rest, worth, Rank.ALWAYS, without="rows" if worth.thrifty else "")
     if not worth.thrifty:
         _fill_guaranteed(rest, worth)
     _take_best(rest, worth, must=True)
@@ -216,10 +215,11 @@ class Worth:
         return shown
 
 
-def _fill(rest: dict[int, CaseGroup], worth: Worth, lowest: int | None = None) -> None:
-    """Take what is left in the order of its rank, down to `lowest`."""
+def _fill(rest: dict[int, CaseGroup], worth: Worth, lowest: int | None = None, without: str = "") -> None:
+    """Take what is left in the order of its rank, down to `lowest`, but for one phase."""
     for index in sorted(rest, key=lambda index: (rest[index].rank, index)):
-        if (lowest is None or rest[index].rank <= lowest) and worth.take(rest[index]):
+        ranked = (lowest is None or rest[index].rank <= lowest) and rest[index].phase != without
+        if ranked and worth.take(rest[index]):
             del rest[index]
 
 

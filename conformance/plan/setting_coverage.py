@@ -74,6 +74,7 @@ FIXED: Final[Mapping[str, str]] = {
     "overflow": "a limit beyond any context needs no second setting to be refused or lowered",
     "alive": NOT_A_REPLY,
     "burst": NOT_A_REPLY,
+    "spelling": "the form of a body is read before its members",
     "tier": ALONE,
     "best": "likelihoods are compared between single samples and the best of many",
 }
