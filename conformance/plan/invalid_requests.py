@@ -258,6 +258,8 @@ def _cases(
             yield from _pair(context, row, f"{label}, in a batch", patch, _batch(context, patch))
         else:
             yield from _pair(context, row, label, patch, {})
+            if context.full and not turn and (batch := _setting(context, patch, BATCH)):
+                yield from _pair(context, row, f"{label}, in a batch", patch, batch)
     elif both:
         # a streamed request must be refused before the stream begins, with the same error
         key = f"{row.id} {label}"

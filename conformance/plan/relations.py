@@ -56,7 +56,8 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                     combines = any(_combines(context, case.body) for case in case_group.cases)
                     waits = index or (combines and not context.full)
                     later = min(index, 1 if (name, kind) in PREFERRED else 2)
-                    rank = min(case_group.rank + later, Rank.USEFUL if name in SEVERAL else Rank.OBSERVED)
+                    lowest = Rank.NORMAL if (name, kind) in SHOWN_HERE else Rank.USEFUL
+                    rank = min(case_group.rank + later, lowest if name in SEVERAL else Rank.OBSERVED)
                     yield replace(case_group, phase="rows", rank=rank) if waits else case_group
         if name in SEVERAL:
             yield from _extremes(context, setting)
@@ -497,6 +498,11 @@ PREFERRED: Final = frozenset({("choices", "batch"), ("choices", "seed")})
 # What a setting of several members may break: each effect, and each comparison of one text with another.
 # Settings of several members at once: a promise that is broken beside any of them is broken here.
 SEVERAL: Final = frozenset({"batch of choices", "best choices", "batch of ids"})
+# Little else shows promises beside token ids, or these relations beside a choice of the best candidates.
+OF_CHOICE: Final = ("vary", "narrow", "suffix", "ban", "repeat", "seed", "batch", "many", "prefix", "logprobs")
+SHOWN_HERE: Final = frozenset(
+    {*(("batch of ids", kind) for kind in KINDS), *(("best choices", kind) for kind in OF_CHOICE)}
+)
 # What concerns texts and choices may be lost in each of them; what a parser does once for all members, in the first.
 OF_TEXTS: Final = frozenset(KINDS) - {"twin", "tier", "overflow", "best", "default", "json"}
 # The settings in which relations are tested, and which relations: those that code for the setting could break.
