@@ -175,6 +175,20 @@ class TestNothingSeen:
         assert verdict.outcome is Outcome.NOT_APPLICABLE
         assert "refused all 1 requests that trigger it (HTTP 400)" in verdict.reason
 
+    def test_refusals_of_invalid_requests_make_nothing_not_applicable(self, toy):
+        verdict = toy(scope=Scope.ERROR)(error(validity=Validity.INVALID))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        group = toy(scope=Scope.GROUP, group="refuse")
+        alone = error(validity=Validity.INVALID, groups=(Membership("refuse", "a", "probe"),))
+        assert group(alone).outcome is Outcome.INCONCLUSIVE
+
+    def test_a_group_that_cannot_show_a_requirement_is_not_expected_to(self, toy):
+        pair = [
+            plain(FINE, groups=(Membership("twin", "a", role),), id=f"example/{role}") for role in ("plain", "stream")
+        ]
+        verdict = toy(scope=Scope.GROUP, group="twin", due=lambda asked, _: asked.echo)(*pair)
+        assert verdict.outcome is Outcome.NOT_APPLICABLE
+
     def test_requests_that_all_failed_are_inconclusive(self, toy):
         assert toy()(error(status=503)).outcome is Outcome.INCONCLUSIVE
 

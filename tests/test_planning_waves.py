@@ -80,10 +80,29 @@ class TestBudgets:
         assert cases(planner("nebius", budget=Budget(requests=5000))) == cases(planner("nebius"))
 
 
+def stop_of(case):
+    return case.body.get("stop") if isinstance(case.body, dict) else None
+
+
 class TestReach:
     @pytest.mark.parametrize(("provider", "profile"), BOTH)
     def test_every_must_that_a_request_can_show_is_shown(self, provider, profile):
         assert plan(provider, profile).uncovered == ()
+
+    def test_a_form_of_a_value_that_is_not_sent_is_uncovered(self):
+        whole = plan("interactive")
+        kept = [
+            replace(phase, cases=tuple(case for case in phase.cases if not isinstance(stop_of(case), str)))
+            for phase in whole.phases
+        ]
+        assert any(isinstance(stop_of(case), str) for case in whole.cases)
+        assert replace(whole, phases=tuple(kept)).uncovered == ("request.stop.accepts string",)
+
+    @pytest.mark.parametrize(("provider", "profile"), BOTH)
+    def test_every_refusal_that_a_row_needs_has_its_control(self, provider, profile):
+        roles = {(part.key, part.role) for case in plan(provider, profile).cases for part in case.groups}
+        tried = {key for key, role in roles if role in {"probe", "look-alike"} and key.startswith("request.")}
+        assert {key for key in tried if (key, "control") not in roles and ".type " in key} == set()
 
     @pytest.mark.parametrize("provider", PROVIDERS)
     def test_gate_meets_all_pairs(self, provider):
