@@ -42,7 +42,7 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
             part("refuse", group.key, "control") for one in oversized for group in one.groups if group.role == "probe"
         ]
         probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
-        yield CaseGroup("hostile", Rank.EXTRA, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 4))
+        yield CaseGroup("hostile", Rank.NORMAL, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 4))
 
 
 def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int, *, trace: str = "") -> CaseGroup:
