@@ -1,10 +1,12 @@
-"""Measures the suite on servers that were written by people who had seen neither the suite nor its faults.
+"""Measures the suite on a server that was written by somebody who had seen neither the suite nor its faults.
 
-Each server here implements the contract by itself and lists its variants: defects, which break a promise of the
-contract, and legal variants, which break none. A defect is found where a requirement is broken that is not broken by
-the server without it; an alarm is the same for a legal variant.
+Such a server implements the contract by itself. `server.py --list` prints its variants as JSON: name, kind (`defect`,
+which breaks a promise of the contract, or `legal`, which breaks none), area, depth (how many conditions must come
+together), where, why. `server.py --port N [--variant NAME]` serves one; API_KEY is the key that it demands. A defect
+counts as found where a requirement is broken that is not broken without it; a legal variant for which that happens is
+a false alarm.
 
-    python bench/independent/measure.py bench/independent/server_a --profile full --jobs 2 --out measured.json
+    python bench/independent.py FOLDER --profile full --jobs 2 --out measured.json
 """
 
 from __future__ import annotations
