@@ -51,7 +51,7 @@ def point(where: Baseline, faults: list[Fault], requests: int, *, by_rank: bool)
 
 
 def run(where: Baseline, faults: tuple[Fault, ...], requests: int, *, by_rank: bool) -> InProcessRun:
-    """A run of `gate` with at most so many requests."""
+    """A run of `gate` with at most `requests` requests."""
     reference: Reference = altered_reference(where.contract, KEY, now=lambda: FIXED_TIME, faults=faults)
     plan = Planner(where.context, where.drawn, Budget(requests), serving=where.coverage, by_rank=by_rank).phases()
     return run_in_process(reference, within_ceiling(plan), attempts=requests)

@@ -1,4 +1,4 @@
-"""Drawn bodies that failed are counted, told, kept beside the reports, and sent first by the next run."""
+"""Drawn bodies that failed are counted and reported, kept beside the reports, and sent first by the next run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TestTold:
         assert f"  d{said}\n" in terminal.summary(self.document()) + "\n"
         assert f"D{said}" in page.render(self.document())
 
-    def test_none_is_told_as_none_and_warned_of(self):
+    def test_zero_is_reported_as_zero_with_a_warning(self):
         lines = terminal.summary(self.document(valid=0, invalid=0, judged=0)).splitlines()
         assert "  drawn bodies: 0 valid and 0 invalid sent, 0 judged" in lines
         assert f"  warning: {drawn.NONE_SENT}" in lines
