@@ -104,9 +104,10 @@ def _classes(_: Plan, chosen: Settings) -> Iterator[str]:
     found = {profile: exercised(made.context, made.cases) for profile, made in plans.items()}
     full = found["full"]
     rows = [("input", "class", "expected", *PROFILES)]
-    for one in full.classes:
-        cases = [found[profile].by.get(one.key, one.excluded or "no room") for profile in PROFILES]
-        rows.append((one.path, visible(one.name), one.expected.value, *cases))
+    for input_class in full.classes:
+        reason = input_class.excluded or "no room"
+        cases = [found[profile].by.get(input_class.key, reason) for profile in PROFILES]
+        rows.append((input_class.path, visible(input_class.name), input_class.expected.value, *cases))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -117,7 +117,7 @@ def _refusal(status: str) -> str:
 
 
 def _says(keyword: str, expected: Any) -> str:
-    listed = [str(one) if one is not None else "null" for one in expected] if isinstance(expected, list) else []
+    listed = [str(value) if value is not None else "null" for value in expected] if isinstance(expected, list) else []
     return {
         "type": f"is of type {' or '.join(listed)}",
         "enum": f"is one of {', '.join(listed)}",
@@ -216,9 +216,9 @@ def _nested_fields(parameter: Parameter) -> Iterator[Field]:
         narrow = lists[0]
     yield from (field for field in fields(narrow, parameter.name) if field.path != parameter.name)
     if len(every) > 1:
-        found = [[*fields(branch, parameter.name)] for branch in every if "properties" in branch]
-        paths = Counter(field.path for one in found for field in one)
-        yield from (field for one in found for field in one if paths[field.path] == 1)
+        inner = [field for branch in every if "properties" in branch for field in fields(branch, parameter.name)]
+        paths = Counter(field.path for field in inner)
+        yield from (field for field in inner if paths[field.path] == 1)
 
 
 def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:

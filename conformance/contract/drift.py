@@ -143,7 +143,7 @@ def _kind(keyword: str, before: Any, after: Any) -> str:
     if before is MISSING or after is MISSING:
         return "tightened" if before is MISSING else "loosened"
     if isinstance(before, list) and isinstance(after, list):
-        was, now = {str(one) for one in before}, {str(one) for one in after}
+        was, now = {str(value) for value in before}, {str(value) for value in after}
         return "tightened" if now < was else "loosened" if was < now else "changed"
     if isinstance(before, (int, float)) and isinstance(after, (int, float)):
         return "tightened" if (after > before) == (keyword in TIGHTER_WHEN_GREATER) else "loosened"
@@ -168,7 +168,7 @@ def _servers(contract: Contract, newer: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _statuses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    was, now = ({str(status) for status in _inside(one, "responses")} for one in (before, after))
+    was, now = ({str(status) for status in _inside(operation, "responses")} for operation in (before, after))
     yield from (Change("removed", "status", status, "", None, None) for status in sorted(was - now))
     yield from (Change("added", "status", status, "", None, None) for status in sorted(now - was))
 

@@ -398,7 +398,7 @@ def _adjusted(row: Requirement, changes: Sequence[Mapping[str, Any]]) -> Require
 
 def _all_used(rows: Iterable[Requirement], changes: Sequence[Mapping[str, Any]], file: Path) -> None:
     ids = [row.id for row in rows]
-    for place, change in enumerate(changes):
-        if not any(fnmatchcase(one, _glob(change["id"])) for one in ids):
+    for index, change in enumerate(changes):
+        if not any(fnmatchcase(identity, _glob(change["id"])) for identity in ids):
             message = f"{change['id']!r} matches no derived or common row; `conformance list` shows their ids"
-            raise ContractError(file, f"/derived/{place}/id", message)
+            raise ContractError(file, f"/derived/{index}/id", message)

@@ -186,7 +186,7 @@ def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     for word in ("anyOf", "oneOf"):
         if word in schema:
             beside = {key: value for key, value in schema.items() if key in RULES}
-            found = (branch for one in schema[word] for branch in branches(one) if branch.get("type") != "null")
+            found = (branch for option in schema[word] for branch in branches(option) if branch.get("type") != "null")
             return tuple({**beside, **branch} if beside else branch for branch in found)
     return (schema,)
 

@@ -27,11 +27,11 @@ def allows_null(schema: Mapping[str, Any]) -> bool:
 def without(schema: Any, keywords: frozenset[str]) -> Any:
     """The schema with some keywords dropped at every depth, names of properties left alone."""
     if isinstance(schema, list):
-        return [without(one, keywords) for one in schema]
+        return [without(item, keywords) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     return {
-        key: {name: without(one, keywords) for name, one in value.items()}
+        key: {name: without(member, keywords) for name, member in value.items()}
         if key == "properties"
         else without(value, keywords)
         for key, value in schema.items()
@@ -42,7 +42,7 @@ def without(schema: Any, keywords: frozenset[str]) -> Any:
 def any_of(schema: Any) -> Any:
     """The schema with each `oneOf` read as `anyOf`: what is left when the branches of a union overlap."""
     if isinstance(schema, list):
-        return [any_of(one) for one in schema]
+        return [any_of(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     return {"anyOf" if key == "oneOf" else key: any_of(value) for key, value in schema.items()}

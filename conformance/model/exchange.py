@@ -106,10 +106,11 @@ class Choice:
         found = [part.logprobs for part in self.parts if part.logprobs is not None]
         if not found:
             return None
-        names = dict.fromkeys(name for one in found for name in one)
-        listed = {name for one in found for name, value in one.items() if isinstance(value, list)}
+        names = dict.fromkeys(name for lists in found for name in lists)
+        listed = {name for lists in found for name, value in lists.items() if isinstance(value, list)}
         return {
-            name: [item for one in found for item in _entries(one, name)] if name in listed else [] for name in names
+            name: [item for lists in found for item in _entries(lists, name)] if name in listed else []
+            for name in names
         }
 
 

@@ -58,7 +58,7 @@ def read(path: Path) -> tuple[DrawnFailure, ...]:
 def write(path: Path, failures: Sequence[DrawnFailure]) -> None:
     """Write the file, or nothing where nothing ever failed."""
     if failures or path.exists():
-        path.write_bytes(canonical({"format": FORMAT, "failures": [asdict(one) for one in failures]}) + b"\n")
+        path.write_bytes(canonical({"format": FORMAT, "failures": [asdict(failure) for failure in failures]}) + b"\n")
 
 
 def merged(known: Iterable[DrawnFailure], now: Iterable[DrawnFailure]) -> tuple[DrawnFailure, ...]:
