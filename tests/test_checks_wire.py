@@ -481,7 +481,7 @@ class TestFinish:
             {"prompt": ["x", "y"], "logprobs": 1, "max_tokens": 4},
         )
         (found,) = violations("length_means_the_limit", x)
-        assert 'choice 0 finishes with "length" after 1 tokens' in found.message
+        assert 'choice 0 finishes with "length" after 1 token;' in found.message
 
     FULL = logprobs([" a", " b", " c", " d"])
     STOPPED = completion(choice(" a b c d", finish="stop", logprobs=FULL))

@@ -84,7 +84,7 @@ def test_a_row_holds_the_whole_story():
         "Clients recognise this chunk by its empty choices",  # why
         "Send usage in a chunk of its own",  # how to fix
         "#/components/schemas/StreamOptions/properties/include_usage 001_example.txt:212",
-        "6 occurrences in 6 exchanges, 2 broke the promise",
+        "2 of 6 occurrences in 6 exchanges broke the promise",
         "Observed choices is [{'index': 0}] beside usage Expected []",
         "curl -sSNi",
         "client.completions.create(",
@@ -259,3 +259,17 @@ def test_the_mutation_score_is_a_note_and_says_for_which_build_it_was_measured()
         html = page.render({**document, "mutation_score": score})
         assert expected in Tree(html).text
         assert '<li class="note"><span class="mark" aria-hidden="true">·</span> Of ' in html
+
+
+def test_what_is_broken_is_told_by_its_findings_how_often_and_why_a_client_cares():
+    text = Tree(rendered()).text
+    listed = text[text.index("What is broken") : text.index("How far to trust this")]
+    assert "fail choices is [{'index': 0}] beside usage ; expected [] ." in listed
+    assert "usage. chunk. empty-choices MUST · 2 of 6 occurrences · Clients recognise this chunk" in listed
+    assert "has an empty choices list" not in listed
+
+
+def test_more_findings_than_a_screen_holds_are_folded():
+    rows = [replace(fake_runs.broken(), requirement=fake_runs.requirement(f"usage.row-{n}")) for n in range(20)]
+    html = page.render(results.document(fake_runs.run(*rows)))
+    assert f"<summary>and {20 - page.MOST_LISTED} more</summary>" in html

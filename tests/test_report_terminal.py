@@ -19,7 +19,9 @@ def test_a_failure_is_told_in_few_lines():
         "  promised  The chunk that reports usage has an empty choices list.",
         "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
         "  observed  scenario/3f9a1c, event 6 /choices: choices is [{'index': 0}] beside usage; expected []",
-        "  examined  6 occurrences in 6 exchanges, 2 broke the promise",
+        "  examined  2 of 6 occurrences in 6 exchanges broke the promise",
+        "  matters   Clients recognise this chunk by its empty choices; a choice beside usage is counted or shown"
+        " twice.",
         "  repeat    conformance send example shrink/5ma11e57 --base-url http://127.0.0.1:8080/v1 --model m",
         "  note      not by this request alone: its reply is judged beside other replies",
         (
@@ -40,7 +42,7 @@ def test_results_that_know_no_smallest_request_are_told_by_their_evidence():
     row = next(one for one in found["requirements"] if one["smallest"])
     del row["smallest"]
     lines = terminal.block(row, found).splitlines()
-    assert lines[5].startswith("  repeat    conformance send example scenario/3f9a1c --base-url ")
+    assert lines[6].startswith("  repeat    conformance send example scenario/3f9a1c --base-url ")
 
 
 def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_is():
@@ -129,3 +131,12 @@ def test_a_flaky_should_does_not_gate():
     )
     root = ElementTree.fromstring(junit.render(results.document(fake_runs.run(flaky))))
     assert root.find("testsuite").get("failures") == "0"
+
+
+def test_junit_says_in_the_message_of_a_failure_what_its_text_says():
+    found = document()
+    for case in ElementTree.fromstring(junit.render(found)).iter("testcase"):
+        failure = case.find("failure")
+        row = next(row for row in found["requirements"] if row["id"] == case.get("name"))
+        if failure is not None and row["evidence"]:
+            assert failure.get("message") in " ".join(failure.text.split())

@@ -137,12 +137,22 @@ def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
     return Satisfied(at) if held else Violation(f"{observed}; expected {expected}", at)
 
 
+def plural(number: int, noun: str) -> str:
+    """`1 token`, `2 tokens`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def show(value: Any, most: int = 120) -> str:
     """A value for a message: as JSON, bytes as text, printable characters only, cut in the middle."""
     try:
         text = _as_json(value)
     except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
         text = f"{_JSON_TYPES.get(type(value), 'a value')}, too large to print"
+    return excerpt(text, most)
+
+
+def excerpt(text: str, most: int) -> str:
+    """A text for a message without quotes, such as JSON: printable characters only, cut in the middle."""
     if len(text) > most:
         text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
     if text.isprintable():

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from conformance.judge.catalogue import CheckContext, show
+from conformance.judge.catalogue import CheckContext, plural, show
 from conformance.judge.near_ties import near_tie
 from conformance.model import ENOUGH_REPLIES, Ending, Finding, Inconclusive, Satisfied, Validity, Violation
 from conformance.model.exchange import Exchange, Group
@@ -21,6 +21,38 @@ from conformance.model.json_text import MISSING, as_integer
 Value = TypeVar("Value")
 View = Callable[[Exchange], Mapping[int, Any]]
 Same = Callable[[Any, Any], bool]
+ROLES: Final = {
+    "plain": "in the plain reply",
+    "stream": "in the stream",
+    "first": "the first time",
+    "second": "the second time",
+    "with": "with the parameter",
+    "without": "without the parameter",
+    "absent": "without the parameter",
+    "null": "with null for the parameter",
+    "explicit": "with the default written out",
+    "joint": "with all defaults written out",
+    "usual": "in the usual form of the request",
+    "unusual": "in the other form of the request",
+    "alone": "by itself",
+    "after": "after the other request",
+    "one": "with one choice",
+    "many": "with several choices",
+    "short": "with the lower limit",
+    "long": "with the higher limit",
+    "greedy": "at temperature 0",
+    "narrow": "with a single candidate",
+    "batch": "in the batch",
+    "the prompts alone": "for the prompts alone",
+    "without, cut": "without the parameter and cut by it",
+}
+"""Roles in the words of a message; a role that is not here, such as `single-1`, stands for itself."""
+
+
+def in_words(role: str) -> str:
+    """A role for a message."""
+    number = role.removeprefix("single-")
+    return f"for prompt {number} alone" if number != role else ROLES.get(role, f"in the role {role}")
 
 
 def comparable(x: Exchange) -> bool:
@@ -46,12 +78,12 @@ def not_comparable(group: Group, *roles: str) -> Inconclusive | None:
             continue
         replies = group.all(role)
         if not replies:
-            return Inconclusive(f"there is no reply in the role {role!r}")
+            return Inconclusive(f"there is no reply {in_words(role)}")
         x = replies[0]
         if x.filtered:
-            return Inconclusive(f"the reply in the role {role!r} ended by content_filter, so its text proves nothing")
+            return Inconclusive(f"the reply {in_words(role)} ended by content_filter, so its text proves nothing")
         status = "no response" if x.status is None else f"HTTP {x.status}, {x.ending.value}"
-        return Inconclusive(f"the reply in the role {role!r} has nothing to compare ({status})")
+        return Inconclusive(f"the reply {in_words(role)} has nothing to compare ({status})")
     return None
 
 
@@ -81,15 +113,16 @@ def compare_values(
         return Satisfied(at)
     different = next((value for value in second if not same(model, value)), second[0])
     observed, expected = contrast(different, model)
-    seen = f"{noun} is {observed} in {roles[1]!r}"
+    base, tested = map(in_words, roles)
+    seen = f"{noun} is {observed} {tested}"
     if min(len(first), len(second)) < ENOUGH_REPLIES:
         counts = f"{len(second)} and {len(first)} replies; {ENOUGH_REPLIES} of each are needed"
-        return Inconclusive(f"{seen} and {expected} in {roles[0]!r}, in {counts}", repeat=True)
+        return Inconclusive(f"{seen} and {expected} {base}, in {counts}", repeat=True)
     disjoint = not any(same(value, other) for value in first for other in second)
     scattered = drawn and not any(same(value, other) for value, other in combinations(second, 2))
     if disjoint and constant(first, same) and (scattered or constant(second, same)):
-        times = "a different one each time" if scattered else f"the same in {len(second)} replies"
-        message = f"{seen} ({times}); expected {expected} as in {len(first)} replies in {roles[0]!r}"
+        times = "another each time" if scattered else f"{len(second)} times of {len(second)}"
+        message = f"{seen} ({times}); expected {expected}, as {base} ({len(first)} times of {len(first)})"
         return Violation(message, at, case, steady=not scattered)
     return Inconclusive(f"the target is not deterministic: {noun} differs between replies to one request")
 
@@ -186,8 +219,24 @@ def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
     model = members(group, roles[0])[0]
     for x in members(group, roles[1]):
         if list(x.choices) != list(model.choices):
-            observed = f"choices have the indices {show(list(x.choices))} in {roles[1]!r}"
-            yield Violation(f"{observed}; expected {show(list(model.choices))} as in {roles[0]!r}", "", x.case.id)
+            observed = f"{came_back(list(x.choices))} {in_words(roles[1])}"
+            expected = f"{len(model.choices)} with {indices(list(model.choices))}, as {in_words(roles[0])}"
+            yield Violation(f"{observed}; expected {expected}", "", x.case.id)
+
+
+def came_back(numbers: Sequence[int]) -> str:
+    """How many choices a reply has, and their indices."""
+    if not numbers:
+        return "no choice came back"
+    return f"{plural(len(numbers), 'choice')} came back, with {indices(numbers)}"
+
+
+def indices(numbers: Sequence[int]) -> str:
+    """The indices of choices, such as `the indices 0 to 3`."""
+    if len(numbers) == 1:
+        return f"index {numbers[0]}"
+    run = list(numbers) == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else False
+    return f"the indices {numbers[0]} to {numbers[-1]}" if run else f"the indices {show(list(numbers))}"
 
 
 def counted(x: Exchange, name: str) -> int | None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
+from conformance.report.findings import message
 from conformance.report.tally import Row, embedded, scored, shown_as, unjudged, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
@@ -107,7 +108,7 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
     if not scored(row):
         test["tags"].append("not scored")
     if shown != "passed":
-        test["message"] = visible(row["reason"]) or word(row["outcome"])
+        test["message"] = visible(message(row)) or word(row["outcome"])
     if shown in {"failure", "error", "warning"}:
         test["trace"] = visible(block(row, results), lines=True)
         commands = [source["curl"] for source in (row.get("smallest"), *row["evidence"][:1]) if source]

@@ -112,12 +112,13 @@ def fingerprints(row: Row) -> dict[str, str]:
 
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_.\-\[\]]{0,23}")
+_REQUEST: Final = re.compile(r"(?<=to the request )\{.*?(?=; expected |$)")
 _VARIABLE: Final = re.compile(r"\b(?=\w*\d)\w{8,}\b|-?\d[\d.,]*(?:[eE][+-]?\d+)?")
 
 
 def normalised(message: str) -> str:
     """A message without what differs from run to run: texts, ids, numbers. Names of members and types remain."""
-    return " ".join(_VARIABLE.sub("#", _QUOTED.sub(_quoted, visible(message))).split())
+    return " ".join(_VARIABLE.sub("#", _QUOTED.sub(_quoted, _REQUEST.sub("…", visible(message)))).split())
 
 
 def _quoted(match: re.Match[str]) -> str:

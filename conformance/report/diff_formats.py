@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from conformance.report import markdown
 from conformance.report.diff import BROKEN, CHANGED, MEANING, NEW, Change, Difference
+from conformance.report.findings import message
 from conformance.report.page import environment, shell
 from conformance.report.tally import Row, plural, result_word
 from conformance.report.terminal import block
@@ -105,8 +106,7 @@ def observed(change: Change) -> str:
     """What was observed now, or else the reason of the verdict."""
     if change.appeared:
         return change.appeared[0]
-    row = change.row
-    return str(row["evidence"][0]["message"] if row["evidence"] else row["reason"])
+    return message(change.row)
 
 
 def html(found: Difference, *, strict: bool = False) -> str:

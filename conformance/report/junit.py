@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from conformance.report.findings import message
 from conformance.report.tally import Row, embedded, scored, shown_as, unjudged, waived, waiver_text
 from conformance.report.terminal import block
 from conformance.report.text import visible
@@ -46,7 +47,7 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
         SubElement(properties, "property", {"name": "waiver", "value": _clean(waiver_text(row))})
     if not scored(row):
         SubElement(properties, "property", {"name": "not scored", "value": row["not_scored"]})
-    reason = _clean(row["reason"]) or word(row["outcome"])
+    reason = _clean(message(row)) or word(row["outcome"])
     kind = shown_as(row, strict=results["strict"])
     if kind in {"error", "failure"}:
         SubElement(case, kind, {"message": reason, "type": row["outcome"]}).text = _clean(block(row, results))

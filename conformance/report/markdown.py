@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from conformance.report.findings import finding, message
 from conformance.report.replay_commands import one_line
 from conformance.report.tally import (
     Row,
@@ -13,7 +14,6 @@ from conformance.report.tally import (
     by_area,
     count,
     headline,
-    observed,
     plural,
     scored,
     seen_in_recordings,
@@ -78,7 +78,8 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     failed = sorted((row for row in rows if broken(row) or row["outcome"] == "error"), key=urgency)
     if failed:
         yield "\n### Broken\n"
-        yield from table(("Verdict", "Requirement", "Observed"), map(_broken, failed[:MOST_ROWS]))
+        heads = ("Verdict", "Requirement", "Observed and expected", "How often")
+        yield from table(heads, map(_broken, failed[:MOST_ROWS]))
         yield from _more(len(failed))
         yield from _smallest(failed)
     open_rows = [row for row in rows if row["incomplete"]]
@@ -105,12 +106,10 @@ def _areas(rows: Sequence[Row]) -> Iterator[str]:
     yield "\n</details>"
 
 
-def _broken(row: Row) -> tuple[str, str, str]:
+def _broken(row: Row) -> tuple[str, ...]:
     waived = f", waived until {row['waiver']['expires']}" if row["waiver"] else ""
     waived += "" if scored(row) else ", not scored"
-    first = observed(row)
-    message = first["message"] if first else row["reason"]
-    return word(row["outcome"]), f"{plain(row['id'])} ({row['level']}{waived})", code(message)
+    return word(row["outcome"]), f"{plain(row['id'])} ({row['level']}{waived})", code(message(row)), finding(row).share
 
 
 def _smallest(rows: Iterable[Row]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
-from conformance.report import drawn
+from conformance.report import drawn, findings
 from conformance.report.evidence import CitedTraffic, citations, with_counterparts
 from conformance.report.replay_commands import Destination, again
 from conformance.report.source_map import event_of
@@ -22,10 +22,10 @@ from conformance.report.tally import (
     by_area,
     count,
     headline,
-    observed,
     plural,
     scored,
     seen_in_recordings,
+    unjudged,
     urgency,
     waived,
     waiver_text,
@@ -35,6 +35,7 @@ from conformance.report.transcript import Segment, Transcript, transcript
 from conformance.report.verdict_words import MEANINGS, OUTCOMES, word
 
 MOST_EXCHANGES: Final = 150
+MOST_LISTED: Final = 7
 MOST_REASONS: Final = 20
 MOST_CHARACTERS: Final = 200_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
@@ -61,12 +62,14 @@ def environment() -> Environment:
         "prose": prose,
         "short": _short,
         "dotted": lambda id: Markup(_content(visible(id)).replace(".", ".<wbr>")),  # noqa: S704, A006 - escaped
-        "split": _split,
+        "split": findings.split,
         "waiver": waiver_text,
         "again": again,
-        "examined": _examined,
+        "examined": findings.examined,
         "event_of": event_of,
-        "observed": observed,
+        "message": findings.message,
+        "evidence_first": findings.evidence_first,
+        "finding": findings.finding,
         "pre": pre,
         "word": word,
     }
@@ -111,6 +114,8 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         headline=headline(results),
         rows=rows,
         broken=[row for row in rows if broken(row)],
+        most_listed=MOST_LISTED,
+        nothing_broken=(unjudged(results) and "Nothing was judged.") or "No requirement was seen broken.",
         trust=list(_trust(results)),
         facts=list(_facts(results)),
         areas=[{"name": name, **summed(in_area)} for name, in_area in sorted(by_area(rows).items())],
@@ -230,19 +235,6 @@ def _short(at: str) -> Markup:
     steps = [step for step in at[2:].split("/") if step not in {"paths", "properties", "components", "schemas"}]
     names = (_content(visible(step.replace("~1", "/").replace("~0", "~"))) for step in steps[-2:])
     return Markup(" / <wbr>".join(_HUMP.sub("<wbr>", name) for name in names))  # noqa: S704 - escaped
-
-
-def _split(message: str) -> tuple[str, str]:
-    """A message as what was observed and what was expected."""
-    observed, separator, expected = message.rpartition("; expected ")
-    return (observed, expected) if separator else (message, "")
-
-
-def _examined(row: Row) -> str:
-    if not row["examined"]:
-        return "no occurrence"
-    kept = f", {row['violations']:,} broke the promise" if row["violations"] else ", each kept the promise"
-    return f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}{kept}"
 
 
 def prose(text: str) -> Markup:

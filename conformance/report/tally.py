@@ -33,12 +33,6 @@ _VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
 _BROKEN: Final = frozenset({"fail", "flaky", "warn"})
 
 
-def observed(row: Row) -> Mapping[str, Any] | None:
-    """The evidence to show first: that of the smallest request if it has any, else the first that is listed."""
-    smallest = row.get("smallest")
-    return smallest if smallest and "message" in smallest else next(iter(row["evidence"]), None)
-
-
 def scored(row: Row) -> bool:
     """Whether this row counts: it was in force on the date that the run is pinned to."""
     return not row.get("not_scored")

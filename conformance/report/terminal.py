@@ -7,13 +7,13 @@ from textwrap import wrap
 from typing import Any, Final
 
 from conformance.report import drawn
+from conformance.report.findings import evidence_first, examined
 from conformance.report.replay_commands import again, one_line
 from conformance.report.tally import (
     Row,
     broken,
     count,
     headline,
-    observed,
     plural,
     scored,
     seen_in_recordings,
@@ -32,12 +32,12 @@ def block(row: Row, results: Mapping[str, Any]) -> str:
     head = "WAIVED" if waived(row) else word(row["outcome"]).upper()
     lines = [f"{head} {visible(results['target']['name'])} {row['id']} ({row['level']})"]
     lines += _field("promised", f"{row['promise']}  [{source(row, results['provider'])}]")
-    first = observed(row)
+    first = evidence_first(row)
     if first:
         where = f"{first['case']}, {first['at']}: " if first["at"] else f"{first['case']}: "
         lines += _field("observed", visible(where + first["message"]))
-        examined = f"{plural(row['examined'], 'occurrence')} in {plural(row['exchanges'], 'exchange')}"
-        lines += _field("examined", f"{examined}, {row['violations']:,} broke the promise")
+        lines += _field("examined", examined(row))
+        lines += _field("matters", row["why"]) if row.get("why") else []
         smallest = row.get("smallest") or {"python": "", **first}
         lines += _command("repeat", again(results, smallest["case"]))
         lines += _field("note", smallest["repeats"]) if smallest.get("repeats") else []

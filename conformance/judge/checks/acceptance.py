@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from conformance.contract.bounds import top
-from conformance.judge.catalogue import CheckContext, show
+from conformance.judge.catalogue import CheckContext, excerpt, show
+from conformance.model import Credential
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING, dumps, readable
 
@@ -90,6 +91,20 @@ def error_words(x: Exchange) -> str:
 
 
 MOST_SHOWN: Final = 60  # characters of a value
+CREDENTIALS: Final = {
+    Credential.NONE: "no key",
+    Credential.WRONG: "a wrong key",
+    Credential.CUT_SHORT: "the key without its last character",
+    Credential.PROLONGED: "the key with one character more",
+    Credential.OTHER_CASE: "the key in other letter case",
+    Credential.EMPTY: "an empty key",
+    Credential.OTHER_SCHEME: "the key under another scheme",
+    Credential.NO_SCHEME: "the key without a scheme",
+    Credential.TWICE: "a wrong key before the right one",
+    Credential.LOWERCASE_SCHEME: "the scheme in lower case",
+}
+UNDER_TEST: Final = re.compile(r"^request\.(\w+)")
+"""The parameter in the id of a requirement, which the keys of its groups begin with."""
 
 
 def describe_reply(x: Exchange) -> str:
@@ -101,18 +116,30 @@ def describe_reply(x: Exchange) -> str:
     return f"HTTP {x.status}, {show(error_text(x), 100)}"
 
 
+def describe_request(content: bytes, most: int) -> str:
+    """The bytes of a request after a reply to it, without quotes around them."""
+    return f", to the request {excerpt(content.decode('utf-8', 'backslashreplace'), most)}" if content else ""
+
+
 def label(group: Group) -> str:
     """What the group tries: its key without the requirement's id."""
     return group.key.partition(" ")[2] or group.key
 
 
 def describe_probe(group: Group, probe: Exchange, context: CheckContext) -> str:
-    """What a probe tries, as `name = value`: the parameter under test, or the members of the combination."""
+    """What a probe tries: `name = value` for the parameter or the combination under test, or another key."""
+    if probe.case.credential in CREDENTIALS:
+        streamed = probe.case.note.rpartition(", ")[2] == "streamed"
+        return CREDENTIALS[probe.case.credential] + (", streamed" if streamed else "")
     body, parameter, combination = probe.case.body, context.get("parameter"), context.get("combination")
     examples = (rule.example for rule in context.contract.combinations if rule.id == combination)
     names = [top(parameter)] if isinstance(parameter, str) else list(next(examples, ()))
+    named = UNDER_TEST.match(group.key)
+    if not names and named and isinstance(body, Mapping) and named[1] in body:
+        names = [named[1]]
     if not names or not isinstance(body, Mapping):
-        return label(group)
+        tried = probe.case.note or label(group)
+        return "the request" if tried == "base" else tried
     parts = [f"{name} = {_shortened(dumps(body[name]))}" if name in body else f"{name} absent" for name in names]
     return ", ".join([*parts, "streamed"] if body.get("stream") is True and "stream" not in names else parts)
 

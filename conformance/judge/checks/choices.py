@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import chain
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.comparison import members, not_comparable, texts
+from conformance.judge.comparison import came_back, indices, members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
@@ -34,10 +34,10 @@ def has_several_choices(request: RequestView, context: CheckContext) -> bool:
 
 
 def _has_all_choices(x: Exchange, request: RequestView) -> Finding:
-    count, indices = request.choices, list(x.choices)
-    reason = f"n {request.n} × {len(request.prompts)} prompts" if len(request.prompts) > 1 else f"n {request.n}"
-    complete = len(indices) == count and all(index == number for number, index in enumerate(indices))
-    return expect(complete, f"choices have the indices {show(indices)}", f"0 to {count - 1}, for {reason}")
+    count, numbers = request.choices, list(x.choices)
+    reason = f"n = {request.n}" + (f" for each of {len(request.prompts)} prompts" if len(request.prompts) > 1 else "")
+    complete = numbers == list(range(count))
+    return expect(complete, came_back(numbers), f"{count} with {indices(range(count))}, as {reason}")
 
 
 @check(

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.acceptance import accepted, accepted_control, describe_reply, failed, label
+from conformance.judge.checks.acceptance import (
+    accepted,
+    accepted_control,
+    describe_reply,
+    describe_request,
+    failed,
+    label,
+)
 from conformance.judge.checks.limits import justified_refusal
 from conformance.judge.fixtures import choice, completion, error, example, group, plain
 from conformance.model import ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Validity, Violation
@@ -44,12 +51,12 @@ def drawn_is_accepted(group: Group, context: CheckContext) -> Findings:
     failures = [x for x in replies if failed(x)]
     for x in wrong[:1]:
         seen = describe_reply(x) if x.refused else f"{describe_reply(x)} without choices"
-        violation = Violation(f"{seen} to {_body(x)}; {expected}", case=x.case.id, flaky=len(wrong) < len(replies))
+        violation = Violation(f"{seen}{_body(x)}; {expected}", case=x.case.id, flaky=len(wrong) < len(replies))
         yield (justified_refusal(x, context) if x.refused else None) or violation
     if wrong:
         return
     if len(failures) >= ENOUGH_REPLIES:
-        seen = f"{describe_reply(failures[0])}, {len(failures)} times, to {_body(failures[0])}"
+        seen = f"{describe_reply(failures[0])}, {len(failures)} times{_body(failures[0])}"
         yield Violation(f"{seen}; {expected}", case=failures[0].case.id)
     elif any(accepted(x) for x in replies):
         yield Satisfied()
@@ -76,7 +83,7 @@ def _is_empty(x: Exchange) -> bool:
 
 
 def _body(x: Exchange) -> str:
-    return show(x.case.content, MOST_SHOWN)
+    return describe_request(x.case.content, MOST_SHOWN)
 
 
 @check(
@@ -113,7 +120,7 @@ def drawn_is_refused(group: Group, context: CheckContext) -> Findings:
     wrong = _difference(group, control, probes[0])
     expected = f"expected a 4xx, as its control was accepted without that ({control.case.id})"
     if accepting:
-        seen = f"{wrong}: {describe_reply(accepting[0])} to {_body(accepting[0])}"
+        seen = f"{wrong}: {describe_reply(accepting[0])}{_body(accepting[0])}"
         yield Violation(f"{seen}; {expected}", case=accepting[0].case.id, flaky=len(accepting) < len(probes))
     elif len(failures) >= ENOUGH_REPLIES:
         seen = f"{wrong}: {describe_reply(failures[0])}, {len(failures)} times"

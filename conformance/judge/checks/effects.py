@@ -164,12 +164,18 @@ def suffix_is_used(group: Group, context: CheckContext) -> Findings:
     elif not any(map(is_informative, _generated_texts((*members(group, "without"), *members(group, "with")), context))):
         yield Inconclusive("the texts are empty or one piece repeated, as they may be with any suffix")
     elif min(map(len, sides)) < ENOUGH_REPLIES:
-        yield Inconclusive(f"text and prompt tokens are {show(sides[1][0])} with and without a suffix", repeat=True)
+        yield Inconclusive(_same_text(sides[1][0]), repeat=True)
     elif all(reply == sides[0][0] for side in sides for reply in side):
-        seen = f"text and prompt tokens are {show(sides[1][0])} each time, with and without a suffix"
-        yield Violation(f"{seen}; expected an effect of the suffix, or a 4xx")
+        yield Violation(f"{_same_text(sides[1][0])} each time; expected an effect of the suffix, or a 4xx")
     else:
         yield Inconclusive("the target is not deterministic: texts with and without a suffix overlap")
+
+
+def _same_text(reply: tuple[Mapping[int, str], int | None]) -> str:
+    """What replies with and without a suffix have in common."""
+    answers, prompt_tokens = reply
+    counts = "" if prompt_tokens is None else f", and prompt_tokens is {prompt_tokens}"
+    return f"the text is {show(' / '.join(answers.values()))}{counts}, with and without a suffix"
 
 
 @check(

@@ -10,6 +10,7 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, ex
 from conformance.judge.checks.acceptance import (
     MESSAGE_MEMBERS,
     TRANSIENT,
+    UNDER_TEST,
     describe_probe,
     describe_reply,
     error_instead,
@@ -225,7 +226,6 @@ def error_status_is_documented(x: Exchange, context: CheckContext) -> Findings:
     yield expect(held, f"HTTP {x.status}", " or ".join(sorted(known)), "status")
 
 
-UNDER_TEST: Final = re.compile(r"^request\.(\w+)")
 PART: Final = re.compile(r"^request\.\w+(?:\.\w+)*\.(\w+)\.[\w-]+$")
 """The last member of a path, such as `include_usage`. Naming it is as good as naming the member at the top, unless its
 name is an ordinary word, which is taken for a name only in `error.param`."""
@@ -324,7 +324,7 @@ def _shape(x: Exchange) -> tuple[Any, ...]:
     error = body.get("error", MISSING) if isinstance(body, Mapping) else MISSING
     if not isinstance(error, Mapping):
         return x.status, tuple(sorted(body)) if isinstance(body, Mapping) else (), type(error).__name__
-    return x.status, tuple(sorted(error)), tuple(show(error.get(name)) for name in ("type", "code", "param"))
+    return x.status, tuple(sorted(error)), {name: show(error.get(name, MISSING)) for name in ("type", "code", "param")}
 
 
 @check(
@@ -357,7 +357,8 @@ def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findin
         return  # both accepted: the requirements on refusing judge that
     if different:
         plainly, streamed = different[0]
-        seen = f"{label(group)}: plain {_describe_shape(plainly)}; streamed {_describe_shape(streamed)}"
+        shapes = f"{_describe_shape(plainly)} in the plain reply, {_describe_shape(streamed)} in the streamed one"
+        seen = f"{describe_probe(group, plainly, context)}: {shapes}"
         flaky = len(different) < len(conclusive)
         yield Violation(f"{seen}; expected the same error for both", "/error", case=streamed.case.id, flaky=flaky)
     else:
@@ -370,4 +371,7 @@ def _is_transient(x: Exchange) -> bool:
 
 def _describe_shape(x: Exchange) -> str:
     _, members, values = _shape(x)
-    return f"{describe_reply(x)} with members {show(list(members), 80)} and {show(values, 80)}"
+    if not isinstance(values, dict):
+        return f"{describe_reply(x)} without an error object"
+    listed = ", ".join(f"{name} {value}" for name, value in values.items())
+    return f"{describe_reply(x)} with members {', '.join(members) or 'none'} and {listed}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, plural, show
 from conformance.judge.checks.usage_counts import token_count
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
 from conformance.judge.tolerances import SMALL_MAX_TOKENS
@@ -38,7 +38,8 @@ def every_choice_finishes(x: Exchange, context: CheckContext) -> Findings:
         else:
             last = answer.parts[-1]
             value = show(last.value.get("finish_reason", MISSING))
-            seen = f"finish_reason is {value} in the last of {len(answer.parts)} parts of choice {show(answer.index)}"
+            where = f"the last of {plural(len(answer.parts), 'part')} of choice {show(answer.index)}"
+            seen = f"finish_reason is {value} in {where}"
             yield Violation(f"{seen}; expected a reason", last.at)
     if held:
         yield Satisfied(count=held)
@@ -193,11 +194,12 @@ def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
             if tokens < limit and used_up:
                 yield Satisfied(at)  # another requirement judges that fewer tokens are listed than counted
             elif tokens:
-                seen = f"choice {show(answer.index)} finishes with {show(reason)} after {tokens} tokens"
+                seen = f"choice {show(answer.index)} finishes with {show(reason)} after {plural(tokens, 'token')}"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
         elif may_stop or answer.finish_reason != context.stop:
             continue
         elif tokens := _tokens_with_text(answer, limit, x.streamed and used_up):
             # A token that ends the text has none itself: of the tokens up to the limit, all but one may have text.
-            seen = f"choice {show(answer.index)} finishes with {show(context.stop)} after {tokens} tokens with text"
-            yield expect(tokens < limit, seen, f"{show(reason)}, for max_tokens is {limit}", at)
+            length = f"{plural(tokens, 'token')} with text"
+            seen = f"choice {show(answer.index)} finishes with {show(context.stop)} after {length}"
+            yield expect(tokens < limit, seen, f"{show(reason)}, as max_tokens is {limit}", at)

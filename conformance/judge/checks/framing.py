@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, excerpt, show
 from conformance.judge.fixtures import choice, completion, example, plain, response, stream
 from conformance.model import Satisfied, Violation
 from conformance.model.exchange import DONE, EVENT_STREAM, Exchange
@@ -177,8 +177,8 @@ def done_is_sent(x: Exchange, context: CheckContext) -> Findings:
     if x.done:
         yield Satisfied(f"event {x.done[0]}")
     elif x.streamed:
-        last = show(x.messages[-1].data, 80) if x.messages else "nothing"
-        yield Violation(f"the stream ends with {last}; expected data: [DONE]", f"event {max(len(x.messages) - 1, 0)}")
+        last = f"with {excerpt(x.messages[-1].data or '', 80)}" if x.messages else "without an event"
+        yield Violation(f"the stream ends {last}; expected data: [DONE]", f"event {max(len(x.messages) - 1, 0)}")
 
 
 @check(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check
 from conformance.judge.checks.acceptance import (
     TRANSIENT,
     accepted,
@@ -14,6 +14,7 @@ from conformance.judge.checks.acceptance import (
     denied,
     describe_probe,
     describe_reply,
+    describe_request,
     error_instead,
     error_param,
     error_text,
@@ -196,7 +197,7 @@ def combination_is_accepted(x: Exchange, context: CheckContext) -> Findings:
         yield Satisfied()
     elif x.refused:
         yield justified_refusal(x, context) or Violation(
-            f"{describe_reply(x)} to {show(case.content, 200)}; expected 2xx, as each value is documented"
+            f"{describe_reply(x)}{describe_request(case.content, 200)}; expected 2xx, as each value is documented"
         )
 
 

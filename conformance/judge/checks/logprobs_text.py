@@ -193,7 +193,7 @@ def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
         if isinstance(prompt, str):
             echo = echoed_prompt(request, answer)
             if echo:  # a text without the prompt is judged by `echo_begins_with_prompt`
-                observed = f"the {len(tokens)} tokens begin with {show(''.join(tokens[:8]))}"
+                observed = f"the tokens, {len(tokens)} in all, begin with {show(''.join(tokens[:8]))}"
                 covered = spells(tokens, echo, more=True)
                 yield expect(covered, observed, f"the tokens of the prompt {show(echo)}", answer.at)
             continue

@@ -178,7 +178,8 @@ def batch_usage_is_the_sum(group: Group, context: CheckContext) -> Findings:
         count = counted(x, "prompt_tokens")
         if count is not None and len(each) == len(roles):
             observed = f"prompt_tokens is {count} for the batch"
-            yield attribute_to(expect(count == sum(each), observed, " + ".join(map(str, each)), "usage"), x.case.id)
+            total = f"{sum(each)} ({' + '.join(map(str, each))})"
+            yield attribute_to(expect(count == sum(each), observed, total, "usage"), x.case.id)
     answers = [text for replies in alone for text in texts(replies[0]).values()]
     same = [x for x in batch if list(texts(x).values()) == answers]
     steady = all(constant(map(texts, replies)) for replies in alone)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
-from conformance.judge.checks.acceptance import describe_reply, error_object, error_text, label
+from conformance.judge.checks.acceptance import describe_reply, describe_request, error_object, error_text, label
 from conformance.judge.comparison import compare, texts
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
 from conformance.model import BUSY, ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Violation
@@ -42,7 +42,7 @@ def no_server_error(x: Exchange, context: CheckContext) -> Findings:
     elif status in BUSY:
         yield Inconclusive(f"{_failure(x, status)}, which load or a gateway may cause")
     else:
-        yield Violation(f"{_failure(x, status)} to {show(x.case.content, 160)}; {EXPECTED}")
+        yield Violation(f"{_failure(x, status)}{describe_request(x.case.content, 160)}; {EXPECTED}")
 
 
 def _inner_status(x: Exchange) -> int | None:

@@ -78,7 +78,9 @@ def _field_findings(x: Exchange, context: CheckContext) -> Findings:
             if name in parent:
                 satisfied += 1
             else:
-                yield Violation(f"{name!r} is absent from the members {show(list(parent))}; expected it there", at)
+                yield Violation(
+                    f"{name} is absent from the members {show(list(parent))}; expected {name} among them", at
+                )
     else:
         rule = RULES[keyword]
         for at, value in x.values_at(path):

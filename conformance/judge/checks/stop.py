@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, plural, show
 from conformance.judge.checks.logprobs import token_strings, unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
@@ -94,5 +94,6 @@ def stop_text_is_as_promised(x: Exchange, context: CheckContext) -> Findings:
         elif answer.finish_reason == context.stop and (finding := _rest_of_token(answer, text[end:])) is not None:
             yield finding
         else:
-            observed = f"{len(text) - end} characters follow the stop sequence {show(stop)}: {show(text[end:])}"
+            rest = f"{show(text[end:])} ({plural(len(text) - end, 'character')})"
+            observed = f"{rest} comes after the stop sequence {show(stop)}"
             yield Violation(f"{observed}; expected the text to end with the sequence", answer.at)

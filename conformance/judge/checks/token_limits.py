@@ -51,11 +51,16 @@ def length_uses_the_limit(x: Exchange, context: CheckContext) -> Findings:
         return
     observed = f"completion_tokens is {count}"
     if full == len(reasons):
-        expected = f"{full} × {limit}, as every choice has `{context.length}`"
+        expected = f"{_product(full, limit)}, as every choice ended with `{context.length}`"
         yield expect(count == full * limit, observed, expected)
     else:
-        expected = f"at least {full} × {limit} for the choices with `{context.length}`"
+        expected = f"at least {_product(full, limit)} for the choices that ended with `{context.length}`"
         yield expect(count >= full * limit, observed, expected)
+
+
+def _product(choices: int, limit: int) -> str:
+    """The tokens of some choices that reached their limit."""
+    return f"{choices * limit} ({choices} × {limit})" if choices > 1 else str(limit)
 
 
 @check(

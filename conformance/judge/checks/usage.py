@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, plural, show
 from conformance.judge.fixtures import choice, completion, example, stream, usage
 from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Exchange
@@ -60,7 +60,8 @@ def usage_chunk_is_sent(x: Exchange, context: CheckContext) -> Findings:
         yield Satisfied(x.reports[-1].at)
     else:
         null = sum(document.usage is None for document in x.documents)
-        observed = f"usage is null in {null} and absent in {len(x.documents) - null} of {len(x.documents)} chunks"
+        counts = f"null in {null}, absent in {len(x.documents) - null}"
+        observed = f"no usage object in {plural(len(x.documents), 'chunk')} ({counts})"
         yield Violation(f"{observed}; expected one chunk with a usage object", "stream")
 
 

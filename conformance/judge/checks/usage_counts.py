@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
+from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, plural, show
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import as_integer
@@ -149,7 +149,7 @@ def completion_tokens_are_counted(x: Exchange, context: CheckContext) -> Finding
     generated = token_count(x.usage, "completion_tokens")
     least = sum(bool(choice.text) for choice in x.choices.values())
     if generated is not None and least:
-        observed = f"completion_tokens is {generated} for {least} choices with text"
+        observed = f"completion_tokens is {generated} for {plural(least, 'choice')} with text"
         yield expect(generated >= least, observed, f"{least} or more", f"{x.reports[-1].at} /usage")
 
 
