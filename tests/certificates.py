@@ -25,7 +25,7 @@ from conformance.certificate.statement import OURS
 from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.contract import requirement_sets as frozen
-from conformance.recording.canonical_json import canonical, sealed
+from conformance.recording.canonical_json import canonical, digest, sealed
 from conformance.recording.hash_chain import GENESIS, chained_line
 from conformance.recording.plan_lock import NAME as LOCK
 from tests.test_sixth_provider import written
@@ -95,6 +95,40 @@ class Case:
         edit(told)
         (self.bundle / LOCK).write_bytes(canonical(sealed(told)) + b"\n")
 
+    def replanned(
+        self,
+        edit: Callable[[dict[str, Any]], None] = lambda _: None,
+        change: Callable[[list[Record]], None] | None = None,
+    ) -> None:
+        """Change the plan as if it had been made so, let the recording name it, and sign both."""
+        self.resealed(edit)
+        plan = json.loads((self.bundle / LOCK).read_bytes())
+        records = self.records()
+        records[0] |= {"plan": {"sha256": plan["sha256"], "nonce": plan["nonce"]}}
+        records[0] |= {name: plan[name] for name in ("profile", "seed", "claims")}
+        if change is not None:
+            change(records)
+        self.rechained(records)
+
+        def as_planned(told: dict[str, Any]) -> None:
+            ours = told["predicate"][OURS]
+            ours |= {name: plan[name] for name in ("suite", "contract", "requirements", "claims")}
+            ours["plan"] |= {name: plan[name] for name in ("sha256", "nonce", "seed", "profile")}
+
+        self.resigned(as_planned)
+
+    def signed_as_it_is(self) -> None:
+        """Sign the hashes of the files, and nothing else that they hold."""
+        last = self.ours["evidence"]["last"]
+        records = self.bundle / RECORDING
+        content = records.read_bytes()
+        records.unlink()  # `resigned` reads what is there
+        try:
+            self.resigned(lambda told: told["subject"].append(_subject(RECORDING, content)))
+        finally:
+            records.write_bytes(content)
+        assert self.ours["evidence"]["last"] == last
+
     def resigned(self, edit: Callable[[dict[str, Any]], None] | None = None, key: Path | None = None) -> None:
         """Sign what the bundle holds now, without asking whether it is true."""
         told, private = self.told, keys.load(key or self.key)
@@ -111,6 +145,10 @@ class Case:
         for beside in self.certificate.parent.iterdir():
             if beside != self.certificate:
                 beside.unlink()
+
+
+def _subject(name: str, content: bytes) -> dict[str, Any]:
+    return {"name": name, "digest": {"sha256": digest(content)}}
 
 
 def call(*arguments: Any) -> int:

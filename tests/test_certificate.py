@@ -157,7 +157,7 @@ def leave_out(case):
     ("spoil", "code"),
     [
         (cut, "EVIDENCE_TORN"),
-        (lambda case: case.resealed(lambda told: told["suite"].update(version="0.0.9")), "SUITE_DIFFERS"),
+        (lambda case: case.replanned(lambda told: told["suite"].update(version="0.0.9")), "SUITE_DIFFERS"),
         (waive, "WAIVED"),
         (leave_out, "RUN_INCOMPLETE"),
         (lambda case: (case.bundle / "plan.lock").unlink(), "FILE_MISSING"),
@@ -280,7 +280,9 @@ def test_what_another_version_judged_is_verified_or_that_version_named(case, mon
     monkeypatch.setattr(examine, "build", lambda: older)
     monkeypatch.setattr(verify, "build", lambda: older)
     same = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
-    assert (same.faults, same.unexamined) == ((), ()), "it comes to the same verdicts"
+    assert same.faults == ()
+    assert not same.examined
+    assert "this build comes to the same result" in same.unexamined[-1], "which code judged is the signer's word"
     honest = examine.verdicts.derived
 
     def stricter(recording, contract):
@@ -291,8 +293,9 @@ def test_what_another_version_judged_is_verified_or_that_version_named(case, mon
     monkeypatch.setattr(examine.verdicts, "derived", stricter)
     other = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert other.faults == ()
-    assert "this build gives another result: VERDICT_DIFFERS" in other.unexamined[0]
-    assert "install completions-conformance 0.1.0" in other.unexamined[0]
+    assert "this build gives another result: VERDICT_DIFFERS" in other.unexamined[-1]
+    assert "install completions-conformance 0.1.0" in other.unexamined[-1]
+    assert [line.partition(":")[0] for line in other.unexamined[:-1]] == ["certificate.html", "badge.svg", "badge.json"]
 
 
 def test_a_contract_that_has_changed_since_names_the_version(case):
@@ -316,10 +319,11 @@ def test_what_other_libraries_plan_otherwise_is_no_departure(case, monkeypatch):
     known = verify.VerifierKnowledge(trusted(case.trust))
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert [one.code for one in found.faults] == ["PLAN_DEPARTED"], "the plan that is fixed can still be drawn here"
-    monkeypatch.setattr(examine.replan, "agrees", lambda *_: False)
+    monkeypatch.undo()
+    monkeypatch.setattr(examine.replan.planning, "draw", lambda _: ({"model": "m"},))
     found = verify.verify(case.certificate, case.bundle, known, today(), case.specs)
     assert found.faults == ()
-    assert "this installation plans different requests" in found.unexamined[0]
+    assert "this installation draws other bodies" in found.unexamined[0]
 
 
 # Levels

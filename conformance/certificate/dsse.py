@@ -10,12 +10,14 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate.keys import Private, Public
 from conformance.recording.canonical_json import canonical, digest
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+MOST_BYTES: Final = 4 * 1024 * 1024  # a certificate of the largest contract has less than 200 kB
 
 
 class EnvelopeError(ValueError):
@@ -38,6 +40,15 @@ class Envelope:
         """Those of the keys that made a valid signature; the key ids in the envelope decide nothing."""
         message = pae(PAYLOAD_TYPE, self.payload)
         return [key for key in keys if any(key.verifies(signature, message) for _, signature in self.signatures)]
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a certificate; EnvelopeError where the file is larger than any certificate."""
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise EnvelopeError(f"larger than {MOST_BYTES:,} bytes, so no certificate")
+    return data
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
@@ -70,6 +81,6 @@ def read(data: bytes) -> Envelope:
         raise EnvelopeError(f"not a DSSE envelope ({type(error).__name__}: {error})") from None
     if document.get("payloadType") != PAYLOAD_TYPE:
         raise EnvelopeError(f"payloadType is {document.get('payloadType')!r}; expected {PAYLOAD_TYPE!r}")
-    if not signatures or written(envelope) != data:
-        raise EnvelopeError("not in the form that `certify` writes; it was changed")
+    if len(signatures) != 1 or written(envelope) != data:
+        raise EnvelopeError("not in the form that `certify` writes, with one signature; it was changed")
     return envelope

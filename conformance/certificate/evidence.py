@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate.reasons import Rejection
+from conformance.model import Ending
+from conformance.model.json_text import is_number
 from conformance.recording import Recording
 from conformance.recording.plan_lock import PlanLock
+from conformance.send.rate_limits import RETRIED
+from conformance.send.sender import PATIENT
 
 CLOCK: Final = 2.0
 """Seconds by which a clock may be set back during a run, as time synchronisation does."""
@@ -63,38 +69,102 @@ def planned(recording: Recording, lock: PlanLock) -> Iterator[Rejection]:
 
 def ordered(path: Path) -> Iterator[Rejection]:
     """Whether records are in the order in which a run writes them: starts before attempts, phase after phase."""
-    pending: Counter[str] = Counter()
-    latest = phase_began = 0.0
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], 1):  # `closed` reports an incomplete last line
-        record: dict[str, Any] = json.loads(line)
+    order = _Order()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return  # `closed` reports a torn last line
+            record: dict[str, Any] = json.loads(line)
+            if json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n" != line:
+                yield Rejection("BUNDLE_MALFORMED", f"line {number} is not in the form that a run writes")
+                return
+            for code, message in order.faults(record):
+                yield Rejection(code, f"line {number}: {message}")
+
+
+@dataclass
+class _Order:
+    """What the records so far say of the ones to come."""
+
+    pending: Counter[str] = field(default_factory=Counter)
+    tried: Counter[str] = field(default_factory=Counter)
+    final: set[str] = field(default_factory=set)
+    began: float = 0.0
+    latest: float = 0.0
+    phase_began: float = 0.0
+
+    def faults(self, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         match record["record"]:
             case "header":
-                latest = phase_began = float(record["started_at"])
+                self.began = self.latest = self.phase_began = _seconds(record["started_at"])
             case "wave":
-                yield from _settled(pending, number, f"the phase {record['name']} begins")
-                phase_began = latest
+                yield from self._settled(f"the phase {record['name']} begins")
+                self.phase_began = self.latest
             case "start":
-                pending[record["case"]] += 1
+                self.pending[record["case"]] += 1
             case "attempt":
-                case, began = record["case"], float(record["started_at"])
-                pending[case] -= 1
-                if pending[case] < 0:
-                    yield Rejection("RECORDS_DISORDERED", f"line {number}: {case} has an outcome before it was sent")
-                if began < phase_began - CLOCK:
-                    late = phase_began - began
-                    yield Rejection("TIMES_DISORDERED", f"line {number}: {case} was sent {late:.1f} s before its phase")
-                    return
-                latest = max(latest, began)
+                yield from self._attempt(record)
             case "footer":
-                yield from _settled(pending, number, "the recording ends")
-                if latest > float(record["ended_at"]) + CLOCK:
-                    late = latest - float(record["ended_at"])
-                    yield Rejection("TIMES_DISORDERED", f"line {number}: a request was sent {late:.1f} s after the end")
+                yield from self._settled("the recording ends")
+                ended = _seconds(record["ended_at"])
+                if self.latest > ended + CLOCK:
+                    yield (
+                        "TIMES_DISORDERED",
+                        f"an attempt lasted {self.latest - ended:.1f} s longer than the run",
+                    )
+                if ended <= self.began:
+                    yield "TIMES_DISORDERED", f"the run took {ended - self.began:g} s; expected more than none"
+
+    def _attempt(self, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        case, began, elapsed = record["case"], _seconds(record["started_at"]), _seconds(record["elapsed"])
+        self.pending[case] -= 1
+        if self.pending[case] < 0:
+            yield "RECORDS_DISORDERED", f"{case} has an outcome before it was sent"
+        if began < self.phase_began - CLOCK:
+            yield "TIMES_DISORDERED", f"{case} was sent {self.phase_began - began:.1f} s before its phase"
+        arrivals = [_seconds(at) for at, _ in record["pieces"]]
+        if arrivals != sorted(arrivals) or (arrivals and (arrivals[0] < 0 or arrivals[-1] > elapsed)):
+            yield "TIMES_DISORDERED", f"pieces of the reply to {case} did not arrive in order within {elapsed:g} s"
+        if elapsed < 0 or (record["status"] is not None and elapsed == 0):
+            yield "TIMES_DISORDERED", f"the reply to {case} took {elapsed:g} s; expected more than none"
+        self.latest = max(self.latest, began + elapsed)
+        yield from self._superseded(record)
+
+    def _superseded(self, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Only an attempt that a run retries is followed by another one, at most as often as a run retries."""
+        case = record["case"]
+        self.tried[case] += 1
+        if case in self.final:
+            yield "ATTEMPT_SUPERSEDED", f"{case} was sent again after its final attempt"
+        if self.tried[case] > 1 + PATIENT.retries:
+            yield (
+                "ATTEMPT_SUPERSEDED",
+                f"{case} was sent {self.tried[case]} times; expected {1 + PATIENT.retries} at most",
+            )
+        if record["final"] is True:
+            self.final.add(case)
+        elif not (record["status"] in RETRIED or _unreachable(record)):
+            outcome = f"status {record['status']}" if record["status"] else f"no status ({record['ending']})"
+            yield "ATTEMPT_SUPERSEDED", f"{case} was sent again after {outcome}, which a run does not retry"
+
+    def _settled(self, when: str) -> Iterator[tuple[str, str]]:
+        missing = sorted(case for case, count in self.pending.items() if count > 0)
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            yield "ATTEMPT_MISSING", f"{when}, and {missing[0]}{more} was sent without an outcome"
+        self.pending.clear()
 
 
-def _settled(pending: Counter[str], number: int, when: str) -> Iterator[Rejection]:
-    missing = sorted(case for case, count in pending.items() if count > 0)
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        yield Rejection("ATTEMPT_MISSING", f"line {number}: {when}, and {missing[0]}{more} was sent without an outcome")
-    pending.clear()
+def _unreachable(record: Mapping[str, Any]) -> bool:
+    """Whether no response came because a connection failed, as far as a recording tells."""
+    if record["status"] is not None or record["pieces"]:
+        return False
+    no_connection = record["ending"] == Ending.TIMED_OUT and record["error"].startswith("no connection ")
+    return bool(no_connection or record["ending"] == Ending.TRUNCATED)
+
+
+def _seconds(value: Any) -> float:
+    """A time; ValueError for anything but a finite number."""
+    if not is_number(value) or not math.isfinite(value):
+        raise ValueError(f"a time is {value!r:.40}; expected a number of seconds")
+    return float(value)

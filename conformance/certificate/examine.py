@@ -18,6 +18,7 @@ from conformance.recording import Recording, RecordingError
 from conformance.recording import plan_lock as locks
 from conformance.recording import read as read_recording
 from conformance.recording.build import build
+from conformance.recording.canonical_json import digest
 from conformance.recording.plan_lock import LockError, PlanLock
 from conformance.report.index import RESULTS
 from conformance.run import replan
@@ -34,6 +35,11 @@ class Examined:
     recording: Recording | None = None
     contract: Contract | None = None
     results: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def malformed(self) -> bool:
+        """Whether a file could not be read, so that nothing can be said of its content."""
+        return any(fault.code == "BUNDLE_MALFORMED" for fault in self.faults)
 
 
 def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = ()) -> Examined:
@@ -67,15 +73,18 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     if contract is None or required is None or any(fault.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for fault in faults):
         return Examined(tuple(faults), needs, lock, recording)
     derived = verdicts.derived(recording, contract)
-    departures = [Rejection("PLAN_DEPARTED", message) for message in replan.departures(recording, lock, contract)]
-    if departures and not replan.agrees(lock, contract):
-        needs, departures = _needs(lock, "this installation plans different requests"), []
-    doubts = [*departures, *verdicts.compared(stored, derived)]
-    if doubts and lock.document["suite"] != build():
-        needs, doubts = _needs(lock, f"this build gives another result: {doubts[0]}"), []
-    return Examined(
-        (*faults, *doubts, *verdicts.complete(derived, required)), needs, lock, recording, contract, derived
-    )
+    messages = [*replan.misstated(lock, contract, required), *replan.departures(recording, lock, contract)]
+    doubts = [
+        *(Rejection("PLAN_DEPARTED", message) for message in messages),
+        *verdicts.compared(stored, derived),
+        *verdicts.complete(derived, required),
+    ]
+    if lock.document["suite"] != build():  # which code judged is only the signer's word, whatever this one comes to
+        why = f"this build gives another result: {doubts[0]}" if doubts else "this build comes to the same result"
+        needs, doubts = _needs(lock, f"another build made the plan; {why}"), []
+    elif why := replan.drawn_elsewhere(lock, contract) or _documents(lock, contract, specs):
+        needs = _needs(lock, why)
+    return Examined((*faults, *doubts), needs, lock, recording, contract, derived)
 
 
 def _lock(folder: Path, faults: list[Rejection]) -> PlanLock | None:
@@ -113,6 +122,16 @@ def _terms(
         )
         return None, None, ""
     return frozen.pinned(contract, required), required, ""
+
+
+def _documents(lock: PlanLock, contract: Contract, specs: Sequence[Path]) -> str:
+    """Which file of the contract has other bytes than the plan says; a comment does not change the contract's hash."""
+    folder = contracts.home(contract.provider, specs)
+    for name, member in (("openapi.yaml", "openapi_sha256"), ("contract.yaml", "contract_sha256")):
+        here, planned = digest((folder / name).read_bytes()), str(lock.document["contract"][member])
+        if here != planned:
+            return f"the installed {name} is {here:.12}…, that of the plan {planned:.12}…"
+    return ""
 
 
 def _needs(lock: PlanLock, why: str) -> str:

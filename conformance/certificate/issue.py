@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate import bundle, dsse, page
+from conformance.certificate.demands import unmet
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import Private
 from conformance.certificate.reasons import Rejection
 from conformance.certificate.statement import CertificateTerms, statement
 from conformance.certificate.trust import SELF
-from conformance.recording.build import build
 from conformance.recording.canonical_json import canonical
-from conformance.recording.plan_lock import PlanLock, seed_of
 
 CERTIFICATE: Final = "certificate.json"
-PROFILE: Final = "certify"
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ def issue(
 ) -> Issued:
     """Certify a bundle. `nonce` is the one that the signer gave; `secrets` must not occur in the files."""
     examined = examine(folder, specs, secrets)
-    faults = [*examined.faults, *_required(examined, terms, nonce)]
+    faults = [*examined.faults, *unmet(examined, terms.assurance, terms.issued_at), *_required(examined, terms, nonce)]
     if examined.needs:
         faults.append(Rejection("SUITE_DIFFERS", examined.needs))
     if faults:
@@ -53,29 +51,13 @@ def issue(
 
 
 def _required(examined: Examined, terms: CertificateTerms, nonce: str | None) -> Iterator[Rejection]:
-    """What a certificate and its level of assurance require beyond a bundle without faults."""
+    """What only the signer can know: the nonce that was given."""
     if examined.lock is None:
         return
-    lock: PlanLock = examined.lock
-    if lock.document["suite"] != build():
-        made = lock.document["suite"]
-        yield Rejection(
-            "SUITE_DIFFERS", f"the plan was made by {made['version']} ({made['sha256']:.8}); install that version"
-        )
-    if lock.document["profile"] != PROFILE:
-        yield Rejection("PLAN_DEPARTED", f"the plan has the profile {lock.document['profile']}; expected {PROFILE}")
-    if not lock.document["hostile"]:
-        yield Rejection("PLAN_DEPARTED", "the plan leaves out adversarial requests, which a certificate covers")
-    if nonce is not None and nonce != lock.nonce:
-        yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {lock.nonce:.40}; expected {nonce:.40}")
-    if terms.assurance == SELF:
-        return
-    if nonce is None:
+    planned = examined.lock.nonce
+    if nonce is not None and nonce != planned:
+        yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {planned:.40}; expected {nonce:.40}")
+    if nonce is None and terms.assurance != SELF:
         yield Rejection(
             "NONCE_DIFFERS", f"{terms.assurance} needs the nonce that the signer gave; give it with --nonce"
-        )
-    if lock.document["seed"] != seed_of(lock.nonce):
-        yield Rejection(
-            "SEED_CHOSEN",
-            f"the seed is {lock.document['seed']}; expected {seed_of(lock.nonce)}, derived from the nonce",
         )

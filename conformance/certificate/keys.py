@@ -69,6 +69,8 @@ class Private:
 def generate(path: Path, name: str = "") -> Public:
     """Write a new key, readable only by its owner, and its public key beside it; no file is ever replaced."""
     beside = path.with_name(f"{path.name}.pub")
+    if "up-to=" in name.lower():
+        raise KeyFileError(f"the name {name!r:.60} contains 'up-to='; only a verifier says what a key may claim")
     for file_path in (path, beside):
         if os.path.lexists(file_path):
             raise KeyFileError(f"{file_path} exists, and a key is never replaced; give another name")
@@ -106,6 +108,11 @@ def load(path: Path) -> Private:
     if not isinstance(key, Ed25519PrivateKey):
         raise KeyFileError(f"{path} is not an Ed25519 key; make one with `conformance keygen`")
     return Private(key)
+
+
+def named(words: str) -> Public:
+    """A public key from `ed25519 BASE64`, as a statement names the key that signed it."""
+    return public(*words.split(" ", 1)) if " " in words else public(words, "")
 
 
 def public(kind: str, encoded: str) -> Public:

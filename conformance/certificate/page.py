@@ -20,6 +20,8 @@ from conformance.report.text import visible
 
 MOST_NAMES: Final = 12
 PAGE: Final = "certificate.html"
+MADE: Final = (PAGE, "badge.svg", "badge.json")
+"""The files beside a certificate."""
 COLOURS: Final = {FULL: "conformant", "partial": "incomplete", NONE: "broken"}
 
 
@@ -27,11 +29,12 @@ def drawn(statement: Mapping[str, Any], certificate_id: str) -> dict[str, bytes]
     """Page and badges by file name."""
     label, message, colour = _badge(statement)
     shield = {"schemaVersion": 1, "label": label, "message": message, "color": badge.COLOURS[colour][0]}
-    return {
-        PAGE: render(statement, certificate_id).encode("utf-8"),
-        "badge.svg": badge.plaque(label, message, badge.COLOURS[colour][1]).encode("utf-8"),
-        "badge.json": (json.dumps(shield) + "\n").encode("utf-8"),
-    }
+    contents = (
+        render(statement, certificate_id),
+        badge.plaque(label, message, badge.COLOURS[colour][1]),
+        json.dumps(shield) + "\n",
+    )
+    return {name: content.encode("utf-8") for name, content in zip(MADE, contents, strict=True)}
 
 
 def _badge(statement: Mapping[str, Any]) -> tuple[str, str, str]:

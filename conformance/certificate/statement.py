@@ -16,6 +16,7 @@ from jsonschema.exceptions import best_match
 from conformance.certificate.examine import Examined
 from conformance.certificate.keys import Public
 from conformance.certificate.levels import levels, overall
+from conformance.recording.canonical_json import canonical
 from conformance.report.tally import broken, scored
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
@@ -135,7 +136,7 @@ def _configuration(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
 def parse(payload: bytes) -> dict[str, Any]:
     """The signed statement, validated; StatementError if it is not a certificate of this format."""
     try:
-        document: dict[str, Any] = json.loads(payload)
+        document: dict[str, Any] = json.loads(payload, parse_constant=_no_number)
         invalid = best_match(_validator().iter_errors(document))
         if invalid is not None:
             raise StatementError(f"{invalid.json_path}: {invalid.message:.120}; expected a certificate of {FORMAT}")
@@ -146,9 +147,15 @@ def parse(payload: bytes) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError) as error:
         raise StatementError(f"the statement cannot be read ({type(error).__name__}: {error})") from None
+    if canonical(document) != payload:
+        raise StatementError("the statement is not in the one form that `certify` writes, such as with a name twice")
     if time_zone is None:
         raise StatementError(f"issued_at is {ours['issued_at']}; expected a time zone")
     return document
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 @cache
@@ -160,8 +167,3 @@ def _validator() -> Draft202012Validator:
 def signed_for(document: Mapping[str, Any]) -> dict[str, str]:
     """The signed hashes, by file."""
     return {subject["name"]: subject["digest"]["sha256"] for subject in document["subject"]}
-
-
-def nonce_of(payload: bytes) -> str:
-    """The nonce of a certificate."""
-    return str(parse(payload)["predicate"][OURS]["plan"]["nonce"])

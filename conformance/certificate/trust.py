@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from conformance.certificate import dsse, keys
 from conformance.certificate.keys import KeyFileError, Public
+from conformance.recording.plan_lock import NONCE
 
 SELF, AUDITED, INDEPENDENT = "self-reported", "audited", "independent"
 ASSURANCE: Final[Mapping[str, str]] = {
@@ -17,7 +19,8 @@ ASSURANCE: Final[Mapping[str, str]] = {
     INDEPENDENT: "the signer gave the nonce and made the run",
 }
 """Levels of assurance, weakest first."""
-_UP_TO: Final = "up-to="
+UP_TO: Final = "up-to="
+_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,10 @@ class Trusted:
 
 
 def trusted(path: Path) -> tuple[Trusted, ...]:
-    """The keys of a file with one `ed25519 BASE64 [up-to=LEVEL] NAME` per line, such as concatenated .pub files.
+    """The keys of a file with one `ed25519 BASE64 [up-to=LEVEL] NAME` per line.
 
-    Without `up-to` a key may claim self-reported, the weakest level, only.
+    Only the third word decides what a key may claim; without it that is self-reported, the weakest level. `up-to=` in a
+    name is refused: the name comes from the owner of the key, who must not choose the level.
     """
     return tuple(_trusted(path, number, line) for number, line in _lines(path))
 
@@ -43,10 +47,13 @@ def _trusted(path: Path, number: int, line: str) -> Trusted:
         key = keys.public(words[0], words[1] if len(words) > 1 else "")
     except KeyFileError as error:
         raise KeyFileError(f"{path}: line {number}: {error}") from None
-    most = next((word.removeprefix(_UP_TO) for word in words[2:] if word.startswith(_UP_TO)), SELF)
+    named = words[2:]
+    most = named.pop(0).removeprefix(UP_TO) if named and named[0].startswith(UP_TO) else SELF
     if most not in ASSURANCE:
-        raise KeyFileError(f"{path}: line {number}: {_UP_TO}{most}; expected one of {', '.join(ASSURANCE)}")
-    return Trusted(key, most, " ".join(word for word in words[2:] if not word.startswith(_UP_TO)))
+        raise KeyFileError(f"{path}: line {number}: {UP_TO}{most}; expected one of {', '.join(ASSURANCE)}")
+    if UP_TO in " ".join(named).lower():
+        raise KeyFileError(f"{path}: line {number}: {UP_TO} is in the name; expected it as the third word only")
+    return Trusted(key, most, " ".join(named))
 
 
 def exceeds(claimed: str, most: str) -> bool:
@@ -56,14 +63,32 @@ def exceeds(claimed: str, most: str) -> bool:
 
 
 def revoked(path: Path) -> dict[str, str]:
-    """What is revoked, with the reason: one id of a certificate or key, or a nonce, and a reason per line."""
-    return {words[0]: " ".join(words[1:]) for _, line in _lines(path) if (words := line.split())}
+    """What is revoked, with the reason: one id of a certificate or key, a key, or a nonce, and a reason per line."""
+    return dict(_revoked(path, number, line.split()) for number, line in _lines(path))
 
 
-def seen(path: Path) -> dict[str, set[str]]:
-    """Certificate ids by nonce, from a folder of certificates or a file with one `NONCE ID` per line."""
+def _revoked(path: Path, number: int, words: Sequence[str]) -> tuple[str, str]:
+    """What a line revokes, and the reason. A line that is not understood is an error, never skipped."""
+    if words[0].lower() == keys.KIND:
+        try:
+            return keys.public(words[0].lower(), "".join(words[1:2])).id, " ".join(words[2:])
+        except KeyFileError as error:
+            raise KeyFileError(f"{path}: line {number}: {error}") from None
+    if _ID.fullmatch(words[0].lower()):
+        return words[0].lower(), " ".join(words[1:])
+    if not NONCE.fullmatch(words[0]):
+        raise KeyFileError(f"{path}: line {number}: {words[0]!r:.80} is no id, key or nonce; correct the line")
+    return words[0], " ".join(words[1:])
+
+
+def seen(path: Path, trusted: Sequence[Trusted] | None = None) -> dict[str, set[str]]:
+    """Certificate ids by nonce, from a folder of certificates or a file with one `NONCE ID` per line.
+
+    Of a folder, only signed certificates count, and where trusted keys are given, only theirs: anybody can write a file
+    that names the nonce of somebody else.
+    """
     ids: dict[str, set[str]] = {}
-    pairs = _in_folder(path) if path.is_dir() else (line.split()[:2] for _, line in _lines(path))
+    pairs = _in_folder(path, trusted) if path.is_dir() else (line.split()[:2] for _, line in _lines(path))
     for pair in pairs:
         if len(pair) != 2:
             raise KeyFileError(f"{path}: {pair[0]:.40} is alone on its line; expected a nonce and an id")
@@ -71,20 +96,23 @@ def seen(path: Path) -> dict[str, set[str]]:
     return ids
 
 
-def _in_folder(folder: Path) -> Iterator[list[str]]:
-    from conformance.certificate.statement import nonce_of
+def _in_folder(folder: Path, trusted: Sequence[Trusted] | None) -> Iterator[list[str]]:
+    from conformance.certificate.statement import OURS, parse
 
     for path in sorted(folder.rglob("certificate.json")):
         try:
-            envelope = dsse.read(path.read_bytes())
-            yield [nonce_of(envelope.payload), envelope.id]
+            envelope = dsse.read(dsse.content(path))
+            ours = parse(envelope.payload)["predicate"][OURS]
+            known = [keys.named(ours["public_key"])] if trusted is None else [one.key for one in trusted]
         except ValueError:
             continue  # not a certificate, so it has used no nonce
+        if envelope.signed_by(known):
+            yield [ours["plan"]["nonce"], envelope.id]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise KeyFileError(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(text.splitlines(), 1):

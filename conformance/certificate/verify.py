@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from conformance.certificate import bundle, dsse, keys, page, trust
+from conformance.certificate.demands import unmet
 from conformance.certificate.dsse import Envelope, EnvelopeError
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import KeyFileError
@@ -16,7 +18,6 @@ from conformance.certificate.reasons import Rejection
 from conformance.certificate.statement import MOST_DAYS, OURS, StatementError, derived, parse, signed_for
 from conformance.certificate.trust import Trusted
 from conformance.recording.build import build
-from conformance.recording.plan_lock import seed_of
 
 PARTS: Final = ("result", "configuration", "passedTests", "warnedTests", "failedTests")
 
@@ -38,7 +39,8 @@ class Verified:
     unexamined: tuple[str, ...] = ()
     statement: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
-    signer: str = ""
+    signer: Trusted | None = None
+    examined: bool = False  # every number in the statement was derived again from the bundle
 
 
 def verify(
@@ -46,7 +48,7 @@ def verify(
 ) -> Verified:
     """Verify a certificate; with a bundle, derive every verdict again from its bytes."""
     try:
-        envelope = dsse.read(path.read_bytes())
+        envelope = dsse.read(dsse.content(path))
     except EnvelopeError as error:
         return Verified((Rejection("ENVELOPE_MALFORMED", f"{path}: {error}"),))
     try:
@@ -54,39 +56,51 @@ def verify(
     except StatementError as error:
         return Verified((Rejection("STATEMENT_UNKNOWN", str(error)),), id=envelope.id)
     ours = document["predicate"][OURS]
-    signer, faults = _signature(envelope, str(ours["public_key"]), known)
+    signer, faults = _signature(envelope, ours, known)
     faults += _validity(ours, envelope, known, day, signer)
-    if not any(fault.code == "SIGNATURE_INVALID" for fault in faults):
-        faults += _pages(path, document, envelope.id)
     unexamined = [] if known.trusted is not None else ["who signed it: give the keys you trust with --trust"]
-    if any(fault.code == "SIGNATURE_INVALID" for fault in faults):
+    forged = any(fault.code == "SIGNATURE_INVALID" for fault in faults)
+    drawn = {name: content for name in page.MADE if (content := path.with_name(name)).is_file()}
+    if ours["suite"] != build():
+        unexamined += [f"{name}: another build made it, if the certificate is right" for name in drawn]
+    elif not forged:
+        faults += _pages(drawn, document, envelope.id)
+    if forged:
         folder, unexamined = None, [*unexamined, "the evidence: the statement about it is not signed"]
     elif folder is None:
         unexamined.append("the evidence: give the bundle with --bundle")
+    needs = ""
     if folder is not None:
         evidence_faults, needs = _evidence(folder, document, specs)
         faults += evidence_faults
         unexamined += [f"every verdict: {needs}"] if needs else []
-    return Verified(tuple(faults), tuple(unexamined), document, envelope.id, signer.name if signer else "")
+    derived_again = folder is not None and not faults and not needs
+    return Verified(tuple(faults), tuple(unexamined), document, envelope.id, signer, derived_again)
 
 
-def _signature(envelope: Envelope, own: str, known: VerifierKnowledge) -> tuple[Trusted | None, list[Rejection]]:
-    """The trusted key that signed. The certificate's `own` key proves integrity, but not who signed."""
-    names = {name for name, _ in envelope.signatures}
-    hints = ", ".join(f"{name:.16}…" for name in sorted(names))
+def _signature(
+    envelope: Envelope, ours: Mapping[str, Any], known: VerifierKnowledge
+) -> tuple[Trusted | None, list[Rejection]]:
+    """The trusted key that signed. The key in the certificate proves integrity, but not who signed."""
+    hint = envelope.signatures[0][0]
     try:
-        valid = bool(envelope.signed_by([keys.public(*own.split(" ", 1))]))
-    except (KeyFileError, TypeError):
-        valid = False
-    if not valid:
-        return None, [Rejection("SIGNATURE_INVALID", f"the signature of {hints} is not valid for the payload")]
+        own = keys.named(ours["public_key"])
+    except KeyFileError as error:
+        return None, [Rejection("SIGNATURE_INVALID", str(error))]
+    if not envelope.signed_by([own]):
+        return None, [Rejection("SIGNATURE_INVALID", f"the signature of {hint:.16}… is not valid for the payload")]
+    faults = [
+        Rejection("SIGNATURE_INVALID", f"{where} names the key {name:.16}…; the key that signed is {own.id:.16}…")
+        for where, name in (("the statement", str(ours["keyid"])), ("the envelope", hint))
+        if name != own.id
+    ]
     if known.trusted is None:
-        return None, []
-    signers = envelope.signed_by([trusted.key for trusted in known.trusted])
-    if not signers:
-        message = f"it is signed by {hints}, which is none of the {len(known.trusted)} trusted keys"
-        return None, [Rejection("KEY_UNTRUSTED", message)]
-    return next(trusted for trusted in known.trusted if trusted.key == signers[0]), []
+        return None, faults
+    signer = next((trusted for trusted in known.trusted if trusted.key == own), None)
+    if signer is None:
+        message = f"it is signed by {own.id:.16}…, which is none of the {len(known.trusted)} trusted keys"
+        faults.append(Rejection("KEY_UNTRUSTED", message))
+    return signer, faults
 
 
 def _validity(
@@ -100,37 +114,43 @@ def _validity(
     if (last - issued).days > MOST_DAYS:
         yield Rejection("EXPIRY_TOO_FAR", f"it is valid from {issued} to {last}; expected at most {MOST_DAYS} days")
     nonce = str(ours["plan"]["nonce"])
-    for name in (envelope.id, nonce, ours["keyid"], *(name for name, _ in envelope.signatures)):
-        if name in known.revoked:
-            yield Rejection("REVOKED", f"{name[:16]}… is revoked: {known.revoked[name] or 'no reason given'}")
+    for name in (envelope.id, nonce, *_key_ids(ours, envelope)):
+        reason = known.revoked.get(name, known.revoked.get(name.lower()))
+        if reason is not None:
+            yield Rejection("REVOKED", f"{name[:16]}… is revoked: {reason or 'no reason given'}")
             break
     others = known.seen.get(nonce, set()) - {envelope.id}
     if others:
         yield Rejection("NONCE_REUSED", f"the nonce {nonce:.40} was already used by the certificate {min(others):.16}…")
     if signer and trust.exceeds(ours["assurance"], signer.most):
         yield Rejection("ASSURANCE_EXCEEDED", f"it claims {ours['assurance']}; the key is trusted up to {signer.most}")
-    if ours["assurance"] != trust.SELF and ours["plan"]["seed"] != seed_of(nonce):
-        yield Rejection("SEED_CHOSEN", f"the seed is {ours['plan']['seed']}; expected {seed_of(nonce)}")
-    if ours["keyid"] not in {name for name, _ in envelope.signatures}:
-        yield Rejection("SIGNATURE_INVALID", f"the statement names the key {ours['keyid']:.16}…, the envelope does not")
 
 
-def _pages(path: Path, document: Mapping[str, Any], certificate_id: str) -> Iterator[Rejection]:
+def _key_ids(ours: Mapping[str, Any], envelope: Envelope) -> Iterator[str]:
+    """The id that follows from the key itself, and those that are only stated."""
+    with suppress(KeyFileError):
+        yield keys.named(ours["public_key"]).id
+    yield ours["keyid"]
+    yield from (name for name, _ in envelope.signatures)
+
+
+def _pages(beside: Mapping[str, Path], document: Mapping[str, Any], certificate_id: str) -> Iterator[Rejection]:
     """Whether page and badge beside the certificate match it; only the same build draws the same bytes."""
-    if document["predicate"][OURS]["suite"] != build():
-        return
-    for name, content in page.drawn(document, certificate_id).items():
-        beside = path.with_name(name)
-        if beside.is_file() and beside.read_bytes() != content:
-            yield Rejection("PAGE_DIFFERS", f"{beside} does not match the certificate; `conformance certify` writes it")
+    drawn = page.drawn(document, certificate_id)
+    for name, path in beside.items():
+        if path.stat().st_size != len(drawn[name]) or path.read_bytes() != drawn[name]:
+            yield Rejection("PAGE_DIFFERS", f"{path} does not match the certificate; `conformance certify` writes it")
 
 
 def _evidence(folder: Path, document: Mapping[str, Any], specs: Sequence[Path]) -> tuple[list[Rejection], str]:
+    """The faults of a bundle, and what of it cannot be examined here. Files that were not signed are not read."""
     faults = [*bundle.compared(folder, signed_for(document))]
+    if faults:
+        return faults, "files of the bundle are not those that were signed"
     examined = examine(folder, specs)
-    reported = {_identity(fault) for fault in faults}
-    faults += [fault for fault in examined.faults if _identity(fault) not in reported]
-    faults += _bound(examined, document)
+    ours = document["predicate"][OURS]
+    faults = [*examined.faults, *_bound(examined, document)]
+    faults += unmet(examined, ours["assurance"], datetime.fromisoformat(ours["issued_at"]))
     if examined.contract is not None and not examined.needs:
         now, signed = derived(examined), document["predicate"]
         changed = [name for name in PARTS if now[name] != signed.get(name)]
@@ -144,14 +164,12 @@ def _evidence(folder: Path, document: Mapping[str, Any], specs: Sequence[Path]) 
     return faults, examined.needs
 
 
-def _identity(fault: Rejection) -> tuple[str, str]:
-    """Code and file of a fault, so that it is reported once."""
-    return fault.code, fault.message.partition(" ")[0] if fault.code.startswith("FILE_") else fault.message
-
-
 def _bound(examined: Examined, document: Mapping[str, Any]) -> Iterator[Rejection]:
-    """Whether plan and recording are the ones that the certificate names."""
+    """Whether plan and recording are the ones that the certificate names, whichever build made them."""
     ours = document["predicate"][OURS]
+    for name in ("suite", "contract", "requirements", "claims"):
+        if examined.lock is not None and examined.lock.document.get(name) != ours[name]:
+            yield Rejection("STATEMENT_DIFFERS", f"{name} of the certificate is not that of plan.lock")
     if examined.lock is not None and examined.lock.sha256 != ours["plan"]["sha256"]:
         there = str(ours["plan"]["sha256"])
         yield Rejection("PLAN_SWAPPED", f"plan.lock is {examined.lock.sha256:.12}…, certified was {there:.12}…")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -51,10 +51,11 @@ def verifier_knowledge(trust: Path | None, revoked: Path | None, seen: Path | No
     from conformance.certificate.verify import VerifierKnowledge
 
     try:
+        trusted = lists.trusted(trust) if trust else None
         return VerifierKnowledge(
-            lists.trusted(trust) if trust else None,
+            trusted,
             lists.revoked(revoked) if revoked else {},
-            lists.seen(seen) if seen else {},
+            lists.seen(seen, trusted) if seen else {},
         )
     except KeyFileError as error:
         raise SettingsError(str(error)) from None
@@ -84,8 +85,8 @@ def print_rejections(rejections: Iterable[Rejection], prefix: str = "") -> None:
             click.echo(f"{prefix}{code}: {count - MAX_LINES_PER_CODE} more", err=True)
 
 
-def print_statement(statement: dict[str, Any] | Any) -> None:
-    """Print level, areas, index and score of a certificate."""
+def print_statement(statement: Mapping[str, Any], *, examined: bool = True) -> None:
+    """Print level, areas, index and score of a certificate; of one that was not examined, only what it claims to be."""
     from conformance.certificate.levels import names
     from conformance.certificate.statement import OURS
     from conformance.report.text import visible
@@ -94,7 +95,10 @@ def print_statement(statement: dict[str, Any] | Any) -> None:
     target, index, score = visible(ours["target"]["name"]), ours["index"], ours["score"]
     if "kind" in ours["target"]:
         target += f" ({visible(ours['target']['kind'])})"
-    click.echo(f"{target}: {ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
+    claimed = "" if examined else "claimed, not examined: "
+    click.echo(f"{target}: {claimed}{ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
+    if not examined:
+        return
     verified = f"index {index['verified']}/{index['of']} MUSTs verified"
     click.echo(f"  {verified}, score {score['passed']}/{score['of']} of these passed")
     for name in names():

@@ -39,13 +39,14 @@ def verify_command(
     something was not examined.
     """
     from conformance.certificate.verify import verify
+    from conformance.report.text import visible
 
     result = verify(certificate, bundle, verifier_knowledge(trust, revoked, seen), verification_date(on), specs)
     print_rejections(result.faults)
     if result.statement and not result.faults:
-        print_statement(result.statement)
+        print_statement(result.statement, examined=result.examined)
         if result.signer:
-            click.echo(f"  signed by {result.signer}")
+            click.echo(visible(f"  signed by {result.signer.name}, trusted up to {result.signer.most}"))
     if result.id:
         click.echo(f"  certificate {result.id}")
     for omission in result.unexamined:

@@ -39,10 +39,14 @@ def verified_record(line: bytes, previous: str) -> tuple[dict[str, Any], str]:
             ": this line, or one before it, was changed, removed or moved"
         )
     try:
-        record = json.loads(body)
+        record = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise RecordingError(f"not JSON: {error}") from None
     return record, actual
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _hash(previous: str, body: bytes) -> str:

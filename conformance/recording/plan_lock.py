@@ -19,8 +19,14 @@ from conformance.recording.json_forms import case_out, phase_in
 
 FORMAT: Final = "conformance-plan/1"
 NAME: Final = "plan.lock"
+MEMBERS: Final = frozenset(
+    {
+        "format", "nonce", "nonce_origin", "planned_at", "suite", "contract", "requirements", "profile", "seed",
+        "target", "claims", "hostile", "ceilings", "repeats", "adaptive", "drawn", "waves", SEAL,
+    }
+)  # fmt: skip
 GIVEN, DRAWN = "given", "drawn"
-_NONCE: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
+NONCE: Final = re.compile(r"[A-Za-z0-9._~-]{16,128}")
 
 
 class LockError(ValueError):
@@ -93,7 +99,7 @@ def nonce_and_origin(nonce: str | None) -> tuple[str, str]:
     """The nonce to use, and whether it was given or drawn at random."""
     if nonce is None:
         return secrets.token_hex(16), DRAWN
-    if not _NONCE.fullmatch(nonce):
+    if not NONCE.fullmatch(nonce):
         raise LockError(f"--nonce has {len(nonce)} characters; expected 16 to 128 letters, digits, '.', '_', '~', '-'")
     return nonce, GIVEN
 
@@ -102,6 +108,11 @@ def phase_out(phase: Phase) -> dict[str, Any]:
     """A phase as JSON, in the form of a `wave` record."""
     members = {"name": phase.name, "serial": phase.serial, "burst": phase.burst}
     return {**members, "cases": [case_out(case) for case in phase.cases]}
+
+
+def requirements_out(requirements: RequirementSet) -> dict[str, Any]:
+    """A requirement set as a plan names it."""
+    return {"date": requirements.date, "sha256": set_hash(requirements), "count": len(requirements.levels)}
 
 
 def set_hash(requirements: RequirementSet) -> str:

@@ -21,6 +21,7 @@ from conformance.recording.plan_lock import LockError, PlanLock
 
 if TYPE_CHECKING:
     from conformance.model import Contract
+    from conformance.plan import Plan
 
 ISOLATION: Final = "alone"
 """The phase in which members of a refused combination are sent in smaller combinations."""
@@ -104,9 +105,7 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
     from conformance.model.clock import today
-    from conformance.plan.case_group import ORDER
-    from conformance.run.confirm import COPIES, MOST_CASES
-    from conformance.run.launch import REFERENCE_MODEL, failed_bodies
+    from conformance.run.launch import REFERENCE_MODEL
 
     try:
         nonce, origin = plan_lock.nonce_and_origin(nonce)
@@ -127,8 +126,7 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
         budget=settings.budget,
         claims=settings.claims,
         hostile=settings.hostile,
-        has_key=has_key,
-        failed=failed_bodies(settings, settings.model or REFERENCE_MODEL),
+        has_key=has_key,  # and no bodies that failed in earlier runs: a locked plan follows from its nonce alone
     )
     plan = planning.plan(contract, load_checks(), options)
     folder = contracts.home(contract.provider, settings.specs)
@@ -145,11 +143,7 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
                 "openapi_sha256": digest((folder / "openapi.yaml").read_bytes()),
                 "contract_sha256": digest((folder / "contract.yaml").read_bytes()),
             },
-            "requirements": {
-                "date": in_force.date,
-                "sha256": plan_lock.set_hash(in_force),
-                "count": len(in_force.levels),
-            },
+            "requirements": plan_lock.requirements_out(in_force),
             "profile": settings.profile,
             "seed": settings.seed,
             "target": {
@@ -164,12 +158,23 @@ def make_lock(settings: Settings, contract: Contract, *, nonce: str | None, seed
             "claims": list(settings.claims),
             "hostile": settings.hostile,
             "ceilings": asdict(settings.budget),
-            "repeats": {"copies": COPIES, "most": MOST_CASES},
-            "adaptive": {"waves": sorted({*ORDER, ISOLATION, planning.LEFT_OUT}), "most": len(plan.cases)},
+            **allowances(plan),
             "drawn": [dumps(body) for body in plan.drawn],
             "waves": [plan_lock.phase_out(phase) for phase in plan.phases],
         }
     )
+
+
+def allowances(plan: Plan) -> dict[str, Any]:
+    """What a run may send beyond the locked requests: repeats, and requests that follow from replies."""
+    from conformance import plan as planning
+    from conformance.plan.case_group import ORDER
+    from conformance.run.confirm import COPIES, MOST_CASES
+
+    return {
+        "repeats": {"copies": COPIES, "most": MOST_CASES},
+        "adaptive": {"waves": sorted({*ORDER, ISOLATION, planning.LEFT_OUT}), "most": len(plan.cases)},
+    }
 
 
 def locked_pairs(pairs: Sequence[tuple[str, str]], credentials: Sequence[str]) -> list[list[str]]:

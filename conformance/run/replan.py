@@ -7,17 +7,48 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from conformance import plan as planning
+from conformance.contract.requirement_sets import RequirementSet
 from conformance.judge.catalogue import load as load_checks
 from conformance.model import Contract, Phase, RequestCase
 from conformance.model.budget import planned_as
 from conformance.model.exchange import Exchange
+from conformance.model.json_text import dumps
 from conformance.recording import Recording
-from conformance.recording.plan_lock import PlanLock
+from conformance.recording.plan_lock import FORMAT, MEMBERS, PlanLock, requirements_out
+from conformance.run.locked_run import allowances
 
 
 def agrees(lock: PlanLock, contract: Contract) -> bool:
     """Whether this installation plans the locked requests: other versions of libraries may draw other bodies."""
     return planning.plan(contract, load_checks(), _plan_options(lock)).phases == lock.phases
+
+
+def misstated(lock: PlanLock, contract: Contract, required: RequirementSet) -> Iterator[str]:
+    """Where the lock states something else than what follows from its own nonce, settings and contract."""
+    plan = planning.plan(contract, load_checks(), _plan_options(lock))
+    expected = {
+        **allowances(plan),
+        "requirements": requirements_out(required),
+        "format": FORMAT,
+    }
+    for name, value in expected.items():
+        if lock.document.get(name) != value:
+            yield f"{name} of plan.lock is not what this build plans with the same settings"
+    if lock.phases != plan.phases:
+        yield "requests of plan.lock are not what this build plans with the same settings"
+    revision = lock.document["contract"]["revision"]
+    if revision != contract.revision:
+        yield f"plan.lock names revision {revision!r:.40} of the contract; expected {contract.revision!r:.40}"
+    if unknown := lock.document.keys() - MEMBERS:
+        yield f"plan.lock has the member {min(unknown)!r:.40}, which no plan has"
+
+
+def drawn_elsewhere(lock: PlanLock, contract: Contract) -> str:
+    """Why the drawn bodies are not those of this installation: versions of libraries draw other ones for a seed."""
+    fresh = planning.draw(planning.plan_context(contract, load_checks(), _plan_options(lock)))
+    if lock.document["drawn"] == [dumps(body) for body in fresh]:
+        return ""
+    return f"this installation draws other bodies than the {len(lock.drawn)} of the plan"
 
 
 def departures(recording: Recording, lock: PlanLock, contract: Contract) -> Iterator[str]:
