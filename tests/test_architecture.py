@@ -18,7 +18,7 @@ ORDER = (
 )  # fmt: skip
 ONLY_IN = {
     "httpx": {"send/wire"},
-    "yaml": {"contract/yaml_file"},
+    "yaml": {"contract/yaml_file", "recording/yaml_stream"},
     "cryptography": {"certificate/keys"},
     "jsonschema_rs": {"contract/validity"},
     "schemathesis": {"plan/samples"},

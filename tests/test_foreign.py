@@ -21,9 +21,11 @@ from conformance.judge import Traffic, judge_all
 from conformance.judge.fixtures import case, choice, completion, plain, response, stream, usage
 from conformance.model import Ending, Outcome, Phase, Validity
 from conformance.model.exchange import Exchange
-from conformance.recording import RecordingError, har, transcripts
-from conformance.recording.load import gather
+from conformance.recording import har
+from conformance.recording.load import Found
+from conformance.recording.load import load as load_recordings
 from conformance.run.launch import launch
+from conformance.run.recorded import audit
 from tests.test_recording import exchanges as any_exchanges
 
 KEY = "sk-canary-0123456789abcdef"
@@ -90,8 +92,19 @@ def saved(path: Path, *entries: object) -> Path:
     return path
 
 
+def loaded(*paths):
+    """The exchanges in files, and the reasons for leaving other messages out."""
+    items = list(load_recordings(paths, OPENAI))
+    return [item.exchange if isinstance(item, Found) else item.reason for item in items]
+
+
+def judged(*paths, contract=OPENAI):
+    """What the audit of files found."""
+    return audit(contract, load_recordings(paths, contract), "", frozenset(row.id for row in contract.requirements))
+
+
 def read(tmp_path, *entries):
-    return list(har.read(saved(tmp_path / "a.har", *entries), OPENAI))
+    return loaded(saved(tmp_path / "a.har", *entries))
 
 
 # HAR in
@@ -201,8 +214,7 @@ def test_keys_that_were_recorded_stay_behind(tmp_path):
 def test_whatever_stands_in_a_file_is_read_or_refused(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("har") / "a.har"
     path.write_text(json.dumps({"log": {"entries": [value]}}))
-    for found in har.read(path, OPENAI):
-        assert isinstance(found, (str, Exchange))
+    assert all(isinstance(item, (str, Exchange)) for item in loaded(path))
 
 
 # HAR out
@@ -224,7 +236,7 @@ def test_exchanges_are_written_as_har_that_its_readers_accept_and_we_read_back_e
     jsonschema.validate(document, HAR)
     assert document["log"]["entries"][2]["response"]["content"]["text"] == '{"a": 1}'
     assert document["log"]["entries"][1]["response"]["content"]["encoding"] == "base64"
-    found = list(har.read(path, OPENAI))
+    found = loaded(path)
     assert tuple(x for x in found if isinstance(x, Exchange)) == made
     assert [x for x in found if isinstance(x, str)] == [
         "out.har entry 5: an attempt that was retried; a later entry has the whole exchange"
@@ -248,7 +260,7 @@ def transcript(tmp_path, head: bytes, content: bytes, name: str = "one.http", en
     body = json.dumps(request).encode()
     sent = REQUEST.replace("{length}", str(len(body))).encode() + body
     (tmp_path / name).write_bytes(sent.replace(b"\r\n", end.encode()) + head.replace(b"\r\n", end.encode()) + content)
-    return list(transcripts.read(tmp_path, OPENAI))
+    return loaded(tmp_path)
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
@@ -274,7 +286,7 @@ def test_a_body_shorter_than_declared_is_truncated(tmp_path):
     (x,) = transcript(tmp_path, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", b"{")
     assert (x.ending, x.last.error) == (
         Ending.TRUNCATED,
-        "peer closed connection without sending complete message body (received 1 bytes, expected 9)",
+        "1 of the 9 bytes that Content-Length declares were received",
     )
 
 
@@ -282,7 +294,7 @@ def test_a_stream_stands_beside_its_request(tmp_path):
     (tmp_path / "a.sse").write_bytes(b"data: [DONE]\n\n")
     (tmp_path / "b.sse").write_bytes(b"data: [DONE]\n\n")
     (tmp_path / "b.json").write_text(json.dumps({**BODY, "stream": True}))
-    missing, x = transcripts.read(tmp_path, OPENAI)
+    missing, x = loaded(tmp_path)
     assert "a.json is missing" in missing
     assert x.case.body["stream"] is True
     assert x.streamed
@@ -291,9 +303,8 @@ def test_a_stream_stands_beside_its_request(tmp_path):
 @pytest.mark.parametrize("data", [b"", b"GET /", b"POST /v1/completions HTTP/1.1\r\n\r\n{}", b"\x00\xff\r\n\r\n"])
 def test_what_is_no_transcript_is_left_out_with_the_reason(tmp_path, data):
     (tmp_path / "x.http").write_bytes(data)
-    (found,) = transcripts.read(tmp_path, OPENAI)
-    assert isinstance(found, str)
-    assert found.startswith("x.http: ")
+    (found,) = loaded(tmp_path / "x.http")
+    assert found.startswith("x.http")
 
 
 # Audit
@@ -301,14 +312,14 @@ def test_what_is_no_transcript_is_left_out_with_the_reason(tmp_path, data):
 
 def test_the_audit_of_a_run_s_own_recording_gives_exactly_its_verdicts(tmp_path):
     made = launch(settings("openai", {"out": str(tmp_path), "seed": 11}))
-    found = gather([tmp_path / "openai" / "exchanges.ndjson"], OPENAI)
+    (found,) = judged(tmp_path / "openai").runs
     assert found.exchanges == made.exchanges
     assert found.planned == made.planned
     assert found.plan_sha256 == made.plan_sha256
-    assert judge_all(OPENAI, Traffic(found.exchanges, found.planned)) == made.verdicts
+    assert found.verdicts == made.verdicts
     path = tmp_path / "all.har"
     har.write(path, URL, made.exchanges)
-    again = judge_all(OPENAI, Traffic(gather([path], OPENAI).exchanges, made.planned))
+    again = judge_all(OPENAI, Traffic(loaded(path), made.planned))
     assert again == made.verdicts
 
 
@@ -341,7 +352,7 @@ def test_what_could_not_be_judged_is_counted_and_said(conformance, tmp_path):
     assert re.search(said, out, re.MULTILINE), out
     assert "Conforms" not in out
     assert "Every MUST" not in out
-    assert "not judged: har/1-" in err
+    assert "not judged: har/a.har/1-" in err
     assert "is invalid under the contract: /: 'model' is a required property" in err
     assert "left out: a.har entry 2: the response's content was not recorded" in err
     assert "left out: a.har entry 3: the response's content was cut to" in err
@@ -372,16 +383,16 @@ def test_a_torn_recording_is_judged_as_far_as_it_goes_and_is_incomplete(conforma
 def test_a_recording_under_another_contract_is_incomplete(tmp_path):
     x = plain(REPLY, BODY, id="a")
     recording.write(tmp_path / "a.ndjson", {"contract": {"sha256": "f" * 64}}, [Phase("w", (x.case,))], [x])
-    assert "another contract" in gather([tmp_path / "a.ndjson"], OPENAI).incomplete[0]
+    assert "another contract" in judged(tmp_path / "a.ndjson").runs[0].incomplete[0]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.har", "{}", "not a HAR file"),
-        ("a.har", '{"log":{"entries":3}}', "is int; expected a list"),
+        ("a.har", "{}", "unknown kind of recording"),
+        ("a.har", '{"log":{"entries":3}}', "log.entries is not a list"),
         ("a.har", '{"log":{"entries":[]}}', "no exchange of this operation"),
-        ("a.ndjson", "{}\n", "does not end with"),
+        ("a.ndjson", '{"record":"header"}\n', "does not end with"),
         ("a.txt", "", "unknown kind of recording"),
     ],
 )
@@ -393,12 +404,13 @@ def test_a_file_that_cannot_be_judged_is_one_line_and_exit_code_2(conformance, t
     assert err.count("\n") == 1
 
 
-def test_the_same_case_from_two_files_is_refused(tmp_path):
+def test_recordings_of_two_runs_are_judged_apart(tmp_path):
     x = plain(REPLY, BODY, id="a")
     for name in ("a.ndjson", "b.ndjson"):
-        recording.write(tmp_path / name, {"contract": {}}, [Phase("w", (x.case,))], [x])
-    with pytest.raises(RecordingError, match="in two of the files"):
-        gather([tmp_path / "a.ndjson", tmp_path / "b.ndjson"], OPENAI)
+        header = {"contract": {"sha256": OPENAI.sha256}, "target": {"name": "staging", "base_url": "u", "model": "m"}}
+        recording.write(tmp_path / name, header, [Phase("w", (x.case,))], [x])
+    runs = judged(tmp_path).runs
+    assert [(run.target.name, len(run.exchanges)) for run in runs] == [("staging", 1), ("staging-2", 1)]
 
 
 def test_a_broken_exchange_is_found_whatever_it_was_recorded_by(tmp_path):
@@ -410,4 +422,4 @@ def test_a_broken_exchange_is_found_whatever_it_was_recorded_by(tmp_path):
     document = json.loads(path.read_text())
     del document["log"]["entries"][0]["_conformance"]
     path.write_text(json.dumps(document))
-    assert judge_all(narrow, Traffic(gather([path], narrow).exchanges))[0].outcome is Outcome.FAIL
+    assert judged(path, contract=narrow).runs[0].verdicts[0].outcome is Outcome.FAIL

@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "explain": "Explain one requirement: promise, source, why it matters, how to fix a server.",
     "send": "Send one request case again and show the whole exchange.",
     "serve": "Serve the reference provider, on request with a fault.",
-    "audit": "Judge recorded traffic: our own recordings, HAR, or raw transcripts.",
+    "audit": "Judge recorded traffic: HAR, VCR cassettes, JSONL, raw transcripts, our own recordings.",
     "doctor": "Check prerequisites: address, key, model, clock, proxies.",
     "report": "Rebuild every page and file from results.json and the recording.",
     "diff": "Compare two runs.",

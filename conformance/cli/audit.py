@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,116 +16,164 @@ import click
 from conformance.cli.options import options
 from conformance.config.settings import Settings, SettingsError
 
-RECORDED: Final = "recorded"
-"""The profile, and the base URL if it is not known, of traffic that this suite did not send."""
+MOST_LINES: Final = 20
+"""Lines that are printed of one kind of messages that were not judged."""
+FEW: Final = 3
+PROGRESS_SECONDS: Final = 10.0
+"""Between two lines of progress where there is no terminal: a file that takes shorter has none."""
 
 if TYPE_CHECKING:
-    from conformance.model import Contract
-    from conformance.recording.load import Gathered
+    from conformance.recording.load import Watch
     from conformance.run import Run
+    from conformance.run.recorded import Audit, Reasons
 
 
 @click.command("audit")
 @click.argument("provider")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @options("specs", "select", "strict", "waivers", "name", "out")
-@click.option("--quiet", "-q", is_flag=True, help="Print the summary only.")
+@click.option("--quiet", "-q", is_flag=True, help="Print the summaries only.")
 def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: Any) -> int:
-    """Judge recorded traffic against the contract of PROVIDER: our NDJSON, HAR, folders of .http and .sse files.
+    """Judge recorded traffic against the contract of PROVIDER.
+
+    FILES are files, folders or patterns: HAR, cassettes of vcrpy, Ruby VCR and go-vcr, JSONL, raw transcripts, and
+    recordings of this suite. Exchanges are grouped by the address and the model that they were sent to.
 
     Reports are written only with --out.
     """
-    from conformance.cli.pytest_session import write_report_page
-    from conformance.recording import RecordingError
-    from conformance.recording.load import gather
-    from conformance.report import index, outputs, results, terminal
+    from conformance.recording.load import load
     from conformance.run import launch
-    from conformance.run.launch import load_contract, waivers_from_settings
+    from conformance.run.launch import load_contract, selected_requirements
+    from conformance.run.recorded import audit
 
     chosen = launch.resolve_settings(provider, given)
     contract = load_contract(chosen)
-    try:
-        gathered = gather(files, contract)
-    except RecordingError as error:
-        raise SettingsError(str(error)) from None
-    run = judged(contract, gathered, chosen)
-    document = results.document(
-        run, strict=chosen.strict, waivers=waivers_from_settings(chosen), folder=str(chosen.folder)
-    )
-    if not quiet:
-        for block in terminal.blocks(document):
-            click.echo(block + "\n")
-        _print_not_examined(document["requirements"])
-    for reason in gathered.left_out[:20]:
-        click.echo(f"left out: {reason}", err=True)
-    if len(gathered.left_out) > 20:
-        click.echo(f"left out: {len(gathered.left_out) - 20} more", err=True)
-    for reason in gathered.unjudged[:20]:
-        click.echo(f"not judged: {reason}", err=True)
-    if len(gathered.unjudged) > 20:
-        click.echo(f"not judged: {len(gathered.unjudged) - 20} more", err=True)
-    click.echo(terminal.summary(document))
+    selected = selected_requirements(chosen, contract)
+    with _progress(quiet=quiet) as watch:
+        found = audit(contract, load(files, contract, watch), chosen.name, selected)
+    if not found.runs:
+        raise SettingsError(_nothing(found))
+    documents = [_document(run, chosen) for run in found.runs]
+    for document in documents:
+        if not quiet:
+            _print_findings(document, one_of_many=len(documents) > 1)
+    _print_not_judged(found)
+    _print_summaries(documents)
     if given.get("out"):
-        outputs.write(chosen.folder, document, run.exchanges, page=False)
-        write_report_page(chosen.folder / index.REPORT, document, run.exchanges)
-        click.echo(f"  report: {chosen.folder / 'report.html'}")
-    return int(document["exit_code"])
+        _write_reports(documents, found.runs, chosen)
+    from conformance.cli.run import most_severe
+
+    return most_severe([int(document["exit_code"]) for document in documents])
 
 
-def judged(contract: Contract, gathered: Gathered, chosen: Settings) -> Run:
-    """The traffic as a run: described by the header of our own recordings, otherwise by the exchanges themselves."""
-    from conformance.judge import judge_all
-    from conformance.run import Endpoint, Run, totals
-    from conformance.run.launch import selected_requirements
-    from conformance.run.reproducer import smallest, traffic
+def _document(run: Run, chosen: Settings) -> dict[str, Any]:
+    from conformance.report import results
+    from conformance.run.launch import waivers_from_settings
 
-    header = gathered.headers[0] if gathered.headers else {}
-    where = header.get("target", {})
-    exchanges = gathered.exchanges
-    ids = selected_requirements(chosen, contract)
-    verdicts = judge_all(contract, traffic(exchanges, gathered.planned))
-    times = [attempt.started_at for x in exchanges for attempt in x.attempts]
-    ends = [x.last.started_at + x.last.elapsed for x in exchanges]
-    body = exchanges[0].case.body if exchanges else None
-    name = chosen.name or where.get("name") or contract.provider
-    model = where.get("model") or (body.get("model", "") if isinstance(body, dict) else "")
-    return Run(
-        contract=contract,
-        target=Endpoint.of({"base_url": RECORDED, **where, "name": name, "model": str(model)}),
-        profile=header.get("profile", RECORDED),
-        seed=header.get("seed", 0),
-        plan_sha256=gathered.plan_sha256,
-        planned=gathered.planned,
-        exchanges=exchanges,
-        verdicts=tuple(verdict for verdict in verdicts if verdict.requirement.id in ids),
-        totals=totals(exchanges),
-        started_at=header.get("started_at") or min(times, default=0.0),
-        duration_s=max(ends, default=0.0) - min(times, default=0.0),
-        incomplete=(*gathered.incomplete, *_nothing_judged(gathered)),
-        claims=tuple(header.get("claims", ())),
-        recorded=None if gathered.headers else _recorded(gathered),
-        smallest=smallest(contract, verdicts, exchanges),
-    )
+    folder = str(chosen.out / run.target.name)
+    return results.document(run, strict=chosen.strict, waivers=waivers_from_settings(chosen), folder=folder)
 
 
-def _recorded(gathered: Gathered) -> dict[str, Any]:
-    """How many exchanges there are in recordings of others, how many were judged, and why the others were not."""
-    reasons = [*gathered.left_out, *gathered.unjudged]
-    total = len(gathered.exchanges) + len(gathered.left_out)
-    return {"exchanges": total, "judged": total - len(reasons), "reasons": reasons}
+def _write_reports(documents: Sequence[Mapping[str, Any]], runs: Sequence[Run], chosen: Settings) -> None:
+    from conformance.cli.pytest_session import write_report_page
+    from conformance.report import index, outputs
+
+    for document, run in zip(documents, runs, strict=True):
+        folder = replace(chosen, name=run.target.name).folder
+        outputs.write(folder, document, run.exchanges, page=False)
+        write_report_page(folder / index.REPORT, document, run.exchanges)
+        if len(runs) == 1:
+            click.echo(f"  report: {folder / index.REPORT}")
+    if len(runs) > 1:
+        click.echo(f"reports: {outputs.write_index(chosen.out)}")
 
 
-def _nothing_judged(gathered: Gathered) -> list[str]:
-    if len(gathered.unjudged) < len(gathered.exchanges):
-        return []
-    return [f"none of {len(gathered.exchanges)} exchanges could be judged: {gathered.unjudged[0]}"]
+def _print_findings(document: Mapping[str, Any], *, one_of_many: bool) -> None:
+    from conformance.report import terminal
+
+    for block in terminal.blocks(document):
+        click.echo(block + "\n")
+    missing = [row for row in document["requirements"] if not row["examined"] and not row["observations"]]
+    if not missing or one_of_many:  # each list would be longer than all findings
+        return
+    click.echo(f"The traffic shows nothing about {len(missing)} of {len(document['requirements'])} requirements:")
+    for row in missing:
+        click.echo(f"  {row['id']} ({row['level']}): {row['reason']}")
+    click.echo("")
 
 
-def _print_not_examined(rows: list[dict[str, Any]]) -> None:
-    """List the requirements for which the traffic contains no occurrence."""
-    missing = [row for row in rows if not row["examined"] and not row["observations"]]
-    if missing:
-        click.echo(f"The traffic shows nothing about {len(missing)} of {len(rows)} requirements:")
-        for row in missing:
-            click.echo(f"  {row['id']} ({row['level']}): {row['reason']}")
-        click.echo("")
+def _print_not_judged(found: Audit) -> None:
+    """Everything in the files that was not judged, with the reason, on standard error."""
+    for reason in (*found.unreadable, *found.damaged):
+        click.echo(f"left out: {reason}", err=True)
+    _print_reasons("left out", found.left_out)
+    _print_elsewhere(found.elsewhere)
+    _print_reasons("not judged", found.not_judged)
+    if found.other_files:
+        listed = ", ".join(found.other_files[:3]) + (", …" if len(found.other_files) > 3 else "")
+        number = len(found.other_files)
+        click.echo(f"left out: {number} {'file is' if number == 1 else 'files are'} no recording ({listed})", err=True)
+
+
+def _print_reasons(word: str, reasons: Reasons) -> None:
+    for reason in reasons.listed[:MOST_LINES]:
+        click.echo(f"{word}: {reason}", err=True)
+    if reasons.count > MOST_LINES:
+        click.echo(f"{word}: {reasons.count - MOST_LINES:,} more", err=True)
+
+
+def _print_elsewhere(reasons: Reasons) -> None:
+    """A recording of a whole session is mostly of other operations; more than a few are one line."""
+    if reasons.count <= FEW:
+        _print_reasons("left out", reasons)
+    else:
+        click.echo(f"left out: {reasons.count:,} requests for other operations, such as {reasons.listed[0]}", err=True)
+
+
+def _print_summaries(documents: Sequence[Mapping[str, Any]]) -> None:
+    from conformance.report import terminal
+
+    for document in documents:
+        click.echo(terminal.summary(document))
+        if len(documents) > 1:
+            click.echo(f"  {document['target']['base_url']}, model {document['target']['model'] or 'unknown'}")
+
+
+def _nothing(found: Audit) -> str:
+    """Why there is nothing to judge, on one line."""
+    if found.unreadable:
+        more = len(found.unreadable) - 1
+        return found.unreadable[0] + (f" (and {more} more)" if more else "")
+    reasons = [*found.damaged, *found.left_out.listed, *found.elsewhere.listed]
+    files = f"{len(found.other_files)} files are no recordings" if found.other_files else "there are no files"
+    return f"there is no exchange of this operation ({reasons[0] if reasons else files}); expected at least one"
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Watch]:
+    """A function that shows how far the files were read: a bar on a terminal, elsewhere a line now and then."""
+    if quiet:
+        yield lambda *_: None
+        return
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR"):
+        yield _lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
+
+
+def _lines() -> Watch:
+    last = time.monotonic()
+
+    def watch(name: str, done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PROGRESS_SECONDS:
+            last = time.monotonic()
+            click.echo(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB read", err=True)
+
+    return watch

@@ -4,6 +4,6 @@
 say when two replies may be compared. Never touches the network, the disk or the clock, and knows no provider.
 """
 
-from conformance.judge.verdicts import Traffic, judge, judge_all
+from conformance.judge.verdicts import RunningVerdicts, Traffic, judge, judge_all
 
-__all__ = ["Traffic", "judge", "judge_all"]
+__all__ = ["RunningVerdicts", "Traffic", "judge", "judge_all"]

@@ -13,6 +13,7 @@ from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import discounted, nondeterministic_prompts
 from conformance.judge.finding_cache import Conclusions, FindingCache, Packed, packed
 from conformance.judge.forms import unseen_forms
+from conformance.judge.unrecorded import is_unrecorded
 from conformance.model import (
     BUSY,
     Contract,
@@ -279,6 +280,17 @@ class _Tally:
 def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Verdict:
     """The verdict on one requirement, from all exchanges of a run."""
     check = load()[requirement.check]
+    context = _context(requirement, check, traffic, contract)
+    try:
+        tally = _tally(requirement, check, traffic, context)
+        decision = _decision(requirement, check, traffic, context, tally)
+    except Exception as error:  # noqa: BLE001 - a check must never raise; one that does is a fault of the suite
+        return Verdict(requirement, Outcome.ERROR, _fault_of_the_suite(check, error))
+    return _verdict(requirement, tally, decision)
+
+
+def _context(requirement: Requirement, check: Check, traffic: Traffic, contract: Contract) -> CheckContext:
+    """What the check may know of the run."""
     context = CheckContext(contract, requirement.params, traffic.cache.views)
     if check.needs_whole_run and (traffic.alone or traffic.failing or traffic.cut_beside_others):
         context = replace(
@@ -288,11 +300,10 @@ def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Ver
             failing=traffic.failing,
             cut_beside_others=traffic.cut_beside_others,
         )
-    try:
-        tally = _tally(requirement, check, traffic, context)
-        decision = _decision(requirement, check, traffic, context, tally)
-    except Exception as error:  # noqa: BLE001 - a check must never raise; one that does is a fault of the suite
-        return Verdict(requirement, Outcome.ERROR, _fault_of_the_suite(check, error))
+    return context
+
+
+def _verdict(requirement: Requirement, tally: _Tally, decision: _Decision) -> Verdict:
     return Verdict(
         requirement=requirement,
         outcome=decision.outcome,
@@ -327,8 +338,9 @@ def _findings(requirement: Requirement, check: Check, known: Conclusions, contex
     findings = None if of_run else known.findings.get(requirement.id)
     if findings is None:
         subject = known.subject
-        applicable = (
-            not requirement.when or isinstance(subject, Group) or applies(requirement, context.request(subject))
+        applicable = isinstance(subject, Group) or (
+            not is_unrecorded(requirement, check, subject)
+            and (not requirement.when or applies(requirement, context.request(subject)))
         )
         findings = packed(check.function(subject, context) if applicable else ())
         if not of_run:
@@ -348,6 +360,72 @@ def _fault_of_the_suite(check: Check, error: Exception) -> str:
 def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
     """One verdict for each requirement of the contract, in its order."""
     return tuple(judge(requirement, traffic, contract) for requirement in contract.requirements)
+
+
+class RunningVerdicts:
+    """Verdicts on exchanges that come one after another, so that not all of them need to be in memory.
+
+    They are those of `judge_all`, as long as the exchanges are in no groups: nobody planned what others have recorded.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._tallies: dict[str, _Tally] = {}
+        self._faults: dict[str, str] = {}
+        self._expected: dict[str, list[Exchange]] = defaultdict(list)
+        self._seen: list[Exchange] = []
+        self._failed: list[Exchange] = []
+        checks = load()
+        self._rows = tuple((row, checks[row.check]) for row in contract.requirements)
+        for row, _ in self._rows:
+            self._tallies[row.id] = _Tally(counts_observations=row.level is Level.MAY)
+
+    def add(self, x: Exchange) -> bool:
+        """Judge an exchange, which is not needed after that. Whether it is evidence, or may become it."""
+        light = x.without_content()
+        self._seen.append(light)
+        if x.status is not None and x.status >= 500:  # whether that is confirmed depends on the replies to come
+            self._failed.append(x)
+            return True
+        return self._judge(x, light, Traffic((x,)))
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """One verdict for each requirement of the contract; nothing can be added any more."""
+        run = Traffic(self._seen)
+        for x in self._failed:
+            self._judge(x, x, Traffic((x,)), run)
+        return tuple(self._conclude(row, check, run) for row, check in self._rows)
+
+    def _judge(self, x: Exchange, light: Exchange, alone: Traffic, run: Traffic | None = None) -> bool:
+        evidence = False
+        for row, check in self._rows:
+            if check.scope is Scope.GROUP or row.id in self._faults:
+                continue
+            tally, before = self._tallies[row.id], len(self._tallies[row.id].evidence)
+            context = replace(_context(row, check, run or alone, self._contract), readings=alone.cache.views)
+            try:
+                for known in alone.by_scope[check.scope]:
+                    findings = _findings(row, check, known, context)
+                    if isinstance(findings, int):
+                        tally.add_satisfied(findings)
+                    else:
+                        tally.add([x.case.id], findings)
+                evidence |= len(tally.evidence) > before
+                if tally.examined or tally.violations:
+                    self._expected.pop(row.id, None)
+                elif check.expected_when is not None and _expected_of(row, check, x, context):
+                    self._expected[row.id].append(light)
+            except Exception as error:  # noqa: BLE001 - a check must never raise; one that does is a fault of the suite
+                self._faults[row.id] = _fault_of_the_suite(check, error)
+        return evidence
+
+    def _conclude(self, row: Requirement, check: Check, run: Traffic) -> Verdict:
+        if check.scope is Scope.GROUP:
+            return judge(row, run, self._contract)
+        if row.id in self._faults:
+            return Verdict(row, Outcome.ERROR, self._faults[row.id])
+        tally, context = self._tallies[row.id], _context(row, check, run, self._contract)
+        return _verdict(row, tally, _decision(row, check, run, context, tally, self._expected.get(row.id, ())))
 
 
 def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> tuple[Conclusions, ...]:
@@ -376,10 +454,15 @@ def _were_expected(requirement: Requirement, check: Check, traffic: Traffic, con
     expected = []
     for x, known in zip(traffic.exchanges, traffic.conclusions, strict=True):
         if requirement.id not in known.expected:
-            known.expected[requirement.id] = expected_of_case(requirement, check, x.case, context)
+            known.expected[requirement.id] = _expected_of(requirement, check, x, context)
         if known.expected[requirement.id]:
             expected.append(x)
     return expected
+
+
+def _expected_of(requirement: Requirement, check: Check, x: Exchange, context: CheckContext) -> bool:
+    """Whether a correct reply must contain an occurrence, and the recording would show it."""
+    return not is_unrecorded(requirement, check, x) and expected_of_case(requirement, check, x.case, context)
 
 
 def _some_expected(requirement: Requirement, check: Check, group: Sequence[Exchange], context: CheckContext) -> bool:
@@ -410,9 +493,17 @@ class _Decision:
 
 
 def _decision(
-    requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext, tally: _Tally
+    requirement: Requirement,
+    check: Check,
+    traffic: Traffic,
+    context: CheckContext,
+    tally: _Tally,
+    expected: Sequence[Exchange] | None = None,
 ) -> _Decision:
-    """The outcome, in this order: a violation, a confirmation that is missing, a pass, or why nothing was seen."""
+    """The outcome, in this order: a violation, a confirmation that is missing, a pass, or why nothing was seen.
+
+    `expected` are the exchanges that were expected to show the requirement, if that is known already.
+    """
     if tally.violations:
         return _broken(requirement, tally)
     if tally.repeat:
@@ -424,7 +515,9 @@ def _decision(
             reason = f"no accepted request had the documented form {', '.join(unseen)}"
             return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
         return _Decision(Outcome.PASS)
-    return _nothing_seen(requirement, check, traffic, context, tally)
+    if expected is None:
+        expected = _were_expected(requirement, check, traffic, context)
+    return _nothing_seen(requirement, check, traffic, context, tally, expected)
 
 
 def _broken(requirement: Requirement, tally: _Tally) -> _Decision:
@@ -438,11 +531,15 @@ def _broken(requirement: Requirement, tally: _Tally) -> _Decision:
 
 
 def _nothing_seen(
-    requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext, tally: _Tally
+    requirement: Requirement,
+    check: Check,
+    traffic: Traffic,
+    context: CheckContext,
+    tally: _Tally,
+    expected: Sequence[Exchange],
 ) -> _Decision:
     """No occurrence is never a pass: whether none was possible, none was requested, or one was expected."""
     must = requirement.level is Level.MUST
-    expected = _were_expected(requirement, check, traffic, context)
     if not expected or check.scope is Scope.GROUP:  # an incomplete group shows as little as none
         unsent = [case for case in traffic.unsent if expected_of_case(requirement, check, case, context)]
         if unsent:

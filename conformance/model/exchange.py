@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from functools import cache, cached_property
 from typing import Any, Final
 
@@ -28,6 +29,15 @@ class Piece:
     data: bytes
 
 
+class Unrecorded(StrEnum):
+    """What a recording of another tool does not show of a response. No check may judge it."""
+
+    HEADERS = "headers"
+    FRAMING = "framing"  # the body was parsed and written again: the bytes between its values are not the target's
+    NULLS = "nulls"  # an SDK wrote the members: null stands for absent ones too
+    TIMES = "times"  # when each part of the response arrived
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One try at an exchange. `status` is None where no response head came; `error` then says why."""
@@ -40,6 +50,7 @@ class Attempt:
     error: str = ""
     elapsed: float = 0.0
     http_version: str = "HTTP/1.1"
+    unrecorded: frozenset[Unrecorded] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +364,17 @@ class Exchange:
     def filtered(self) -> bool:
         """Whether content_filter took part, which excuses texts from every relation."""
         return any(part.finish_reason == "content_filter" for choice in self.choices.values() for part in choice.parts)
+
+    def without_content(self) -> Exchange:
+        """The same exchange without the bytes that came back and the fields of either header."""
+        case = replace(self.case, headers=())
+        return Exchange(case, (replace(self.last, headers=(), pieces=(), ending=Ending.UNREAD),))
+
+    def forget_views(self) -> None:
+        """Free what was computed from the bytes; it is computed again where it is asked for."""
+        for holder, kept in ((self, {"case", "attempts"}), (self.case, {field.name for field in fields(self.case)})):
+            for name in vars(holder).keys() - kept:
+                del vars(holder)[name]
 
     def arrival(self, offset: int) -> float:
         """Seconds after the request at which the byte at `offset` of an uncoded body had arrived."""

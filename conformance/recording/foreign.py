@@ -3,72 +3,156 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import re
+from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from conformance.contract.validity import complaints, validity
 from conformance.model import Contract, RequestCase, Validity
-from conformance.model.exchange import Attempt, Exchange
-from conformance.model.json_text import loads
-from conformance.model.redaction import Redaction, is_secret
+from conformance.model.exchange import Attempt, Exchange, Piece, Unrecorded
+from conformance.model.json_text import MISSING, loads
+from conformance.model.redaction import Redaction, is_secret, without_secrets
+from conformance.recording.content import as_sent
+from conformance.recording.recorded import Recorded
 
-Fields = tuple[tuple[str, str], ...]
-ORIGINS: Final = frozenset({"har", "http", "sse"})
+ORIGINS: Final = frozenset({"har", "cassette", "jsonl", "http", "sse"})
 """The origins of cases that this suite did not send."""
+RECORDED: Final = "recorded"
+"""The base URL where none was recorded."""
 
 _CONNECTION_FIELDS: Final = frozenset(
     ["host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive", "te", "upgrade"]
 )
 """Header fields that describe the recorded connection and not the request case."""
+_MODEL_IN_PATH: Final = re.compile(r"/(?:deployments|engines)/([^/]+)(?=/)")
+"""Some routes name the model in the path, and not in the body."""
 
 
-def require_operation(contract: Contract, method: str, url: str) -> None:
-    """Raises ValueError where a request is not for the contract's operation, on whatever host and base path."""
-    path = urlsplit(url).path.rstrip("/")
-    operation = contract.path.rstrip("/")
-    same_path = path.endswith((operation, "/" + operation.rpartition("/")[2]))
-    if not same_path or method.upper() != contract.method or path.endswith("/chat/completions"):
-        raise ValueError(f"{method} {url[:80]} is another operation; expected {contract.method} {contract.path}")
+class OtherOperationError(ValueError):
+    """The request is not for the operation of the contract."""
 
 
-def redacted_exchange(
-    contract: Contract,
-    origin: str,
-    number: int,
-    method: str,
-    headers: Iterable[tuple[str, str]],
-    content: bytes,
-    attempt: Attempt,
-) -> Exchange:
-    """An exchange of one attempt, with secrets removed from the request's header and masked everywhere else."""
-    fields = tuple(headers)
-    secrets = [word for name, value in fields if is_secret(name, value) for word in value.split()]
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request was sent: exchanges of one place and one model are judged together.
+
+    `headers` are the credentials that were recorded beside Authorization, by name; `has_key` is whether that was there.
+    """
+
+    base_url: str
+    query: tuple[tuple[str, str | None], ...]
+    model: str
+    headers: tuple[str, ...] = ()
+    has_key: bool = True
+
+
+def exchange(contract: Contract, recorded: Recorded, origin: str, name: str) -> tuple[Exchange, Place]:
+    """The exchange and where it took place; ValueError says why there is none.
+
+    Secrets are removed from the header of the request and masked everywhere else.
+    """
+    base_url, path, model_in_path = _address(contract, recorded.method, recorded.url)
+    if recorded.request is None:
+        raise ValueError("the request's body was not recorded")
+    content = recorded.request
+    body = _parsed(content)
+    attempt = _attempt(recorded)
+    query = tuple(parse_qsl(urlsplit(recorded.url).query, keep_blank_values=True))
+    secrets = [word for name, value in (*recorded.sent, *query) if is_secret(name, value) for word in _words(value)]
     redaction = Redaction(secrets)
     redacted = redaction.data(content)
     case = RequestCase(
-        id=f"{origin}/{number}-{hashlib.sha256(redacted).hexdigest()[:8]}",
+        id=f"{origin}/{name}/{recorded.number}-{hashlib.sha256(redacted).hexdigest()[:8]}",
         content=redacted,
         origin=origin,
-        validity=_validity(contract, redacted),
-        note=_obstacle(contract, redacted),
-        method=method.upper(),
-        headers=tuple((name, value) for name, value in fields if _belongs_to_case(name, value)),
+        validity=_validity(contract, body, model_in_path),
+        note=_obstacle(contract, content, body, model_in_path),
+        method=recorded.method.upper(),
+        path=path,
+        headers=tuple((name, value) for name, value in recorded.sent if _belongs_to_case(name, value)),
     )
-    return Exchange(case, (redaction.attempt(attempt),))
+    model = body.get("model") if isinstance(body, dict) else None
+    others = {name.lower() for name, value in recorded.sent if is_secret(name, value)}
+    place = Place(
+        base_url,
+        without_secrets(query),
+        model if isinstance(model, str) and model else model_in_path,
+        tuple(sorted(others - {"authorization", "proxy-authorization", "cookie"})),
+        not others or "authorization" in others,
+    )
+    return Exchange(case, (redaction.attempt(attempt),)), place
 
 
-def _obstacle(contract: Contract, content: bytes) -> str:
+def _words(credential: str) -> list[str]:
+    """The words of a credential; of a cookie its values too."""
+    words = re.split(r"[\s;]+", credential)
+    return [*words, *(word.partition("=")[2] for word in words)]
+
+
+def _address(contract: Contract, method: str, url: str) -> tuple[str, str, str]:
+    """The base URL, the path if it is not that of the contract, and the model that the path names.
+
+    OtherOperationError where the request is not for the contract's operation, on whatever host and base path.
+    """
+    if not url:
+        return RECORDED, "", ""
+    parts = urlsplit(url)
+    operation = contract.path.rstrip("/")
+    path = parts.path.rstrip("/")
+    same_path = path.endswith((operation, "/" + operation.rpartition("/")[2]))
+    if not same_path or method.upper() != contract.method or path.endswith("/chat/completions"):
+        expected = f"{contract.method} {contract.path}"
+        raise OtherOperationError(f"{method} {url[:80]} is another operation; expected {expected}")
+    host = parts.netloc.rpartition("@")[2]
+    origin = f"{parts.scheme}://{host}" if host else RECORDED
+    named = _MODEL_IN_PATH.search(path)
+    prefix = path.removesuffix(operation) if path.endswith(operation) else ""
+    rest = parts.path.removeprefix(prefix)
+    return origin + prefix, "" if rest == contract.path else rest, unquote(named[1]) if named else ""
+
+
+def _attempt(recorded: Recorded) -> Attempt:
+    if recorded.missing:
+        raise ValueError(recorded.missing)
+    unrecorded = recorded.unrecorded | {Unrecorded.TIMES}
+    common: dict[str, Any] = {"started_at": recorded.started_at, "elapsed": recorded.elapsed}
+    common |= {"ending": recorded.ending, "error": recorded.error, "http_version": recorded.http_version}
+    if recorded.status is None:
+        return Attempt(status=None, unrecorded=unrecorded, **common)
+    if recorded.body is None and 200 <= recorded.status < 300:
+        raise ValueError("the response's content was not recorded; export with content")
+    if recorded.headers is None:
+        unrecorded |= {Unrecorded.HEADERS}
+    headers = tuple((name, value) for name, value in recorded.headers or () if name[:1] != ":")
+    headers, content = as_sent(headers, recorded.body or b"")
+    headers = tuple((name, "x" * len(value) if is_secret("", value) else value) for name, value in headers)
+    pieces = (Piece(recorded.elapsed, content),) if content else ()
+    return Attempt(status=recorded.status, headers=headers, pieces=pieces, unrecorded=unrecorded, **common)
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return loads(content)
+    except ValueError:
+        return MISSING
+
+
+def _completed(body: Any, model_in_path: str) -> Any:
+    """The body with the model that the path names, which stands for the member."""
+    return {"model": model_in_path, **body} if isinstance(body, dict) and model_in_path else body
+
+
+def _obstacle(contract: Contract, content: bytes, body: Any, model_in_path: str) -> str:
     """Why a reply cannot be judged as a completion: it is not known what a correct one would be. Empty where it can."""
     if not content:
         return "the body of the request was not recorded"
-    try:
-        body = loads(content)
-    except ValueError:
+    if body is MISSING:
         return "the request is not JSON"
-    if validity(contract, body) is not Validity.INVALID:
+    whole = _completed(body, model_in_path)
+    if validity(contract, whole) is not Validity.INVALID:
         return ""
-    place, message = next(complaints(contract.request, body), ("/", "its members do not go together"))
+    place, message = next(complaints(contract.request, whole), ("/", "its members do not go together"))
     return f"the request is invalid under the contract: {place}: {message[:120]}"
 
 
@@ -83,15 +167,10 @@ def _belongs_to_case(field_name: str, value: str) -> bool:
     return not (is_secret(field_name, value) or lowered in _CONNECTION_FIELDS or lowered.startswith(":"))
 
 
-def _validity(contract: Contract, content: bytes) -> Validity:
-    try:
-        body = loads(content)
-    except ValueError:
+def _validity(contract: Contract, body: Any, model_in_path: str) -> Validity:
+    """The validity of the body; unspecified at best where the path names the model, as no contract has such a path."""
+    if body is MISSING:
         return Validity.INVALID
-    return validity(contract, body)
-
-
-def object_member(value: Any, name: str) -> Mapping[str, Any]:
-    """The member `name` if it is an object, otherwise an empty object."""
-    member = value.get(name) if isinstance(value, Mapping) else None
-    return member if isinstance(member, Mapping) else {}
+    state = validity(contract, _completed(body, model_in_path))
+    missing_model = model_in_path and not (isinstance(body, dict) and "model" in body)
+    return Validity.UNSPECIFIED if missing_model and state is Validity.VALID else state

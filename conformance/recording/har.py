@@ -9,86 +9,146 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from conformance import __version__
-from conformance.model import Contract, Ending, RequestCase
-from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, object_member, redacted_exchange, require_operation
+from conformance.model import Ending, RequestCase
+from conformance.model.exchange import Attempt, Exchange
 from conformance.recording.hash_chain import RecordingError
 from conformance.recording.json_forms import attempt_in, attempt_out, case_in, case_out
+from conformance.recording.json_stream import JsonStream
+from conformance.recording.recorded import (
+    GZIP_MAGIC,
+    Item,
+    LeftOut,
+    Recorded,
+    Source,
+    fields_of,
+    member,
+    seconds,
+    whole_number,
+)
 
-_CODING: Final = "content-encoding"
 
-
-def read(path: Path, contract: Contract) -> Iterator[Exchange | str]:
-    """The exchange of each entry, or the reason why an entry cannot be judged."""
-    try:
-        log = json.loads(path.read_bytes())
-        entries = log["log"]["entries"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RecordingError(
-            f"{path}: not a HAR file ({type(error).__name__}: {error}); expected the member log.entries"
-        ) from None
-    if not isinstance(entries, list):
-        raise RecordingError(f"{path}: log.entries is {type(entries).__name__}; expected a list (HAR 1.2)")
-    for number, entry in enumerate(entries):
+def read(source: Source) -> Iterator[Item]:
+    """What each entry recorded, entry by entry, so that a file of any size can be read."""
+    with source.open() as file:
+        stream, number = JsonStream(file), 0
         try:
-            yield _exchange(entry, number, contract)
-        except (ValueError, TypeError, KeyError) as error:
-            yield f"{path.name} entry {number}: {error}"
+            for _ in _entries_of(stream):
+                yield _item(stream.value(), number)
+                number += 1
+        except (ValueError, OSError, EOFError) as error:
+            raise RecordingError(f"{source.name}: after entry {number}: {error}") from None
 
 
-def _exchange(entry: Any, number: int, contract: Contract) -> Exchange | str:
-    stored = object_member(entry, "_conformance")
-    if stored:
-        return Exchange(case_in(stored["case"]), tuple(attempt_in(attempt) for attempt in stored["attempts"]))
-    if object_member(entry, "_retried"):
-        raise ValueError("an attempt that was retried; a later entry has the whole exchange")
-    request, response = object_member(entry, "request"), object_member(entry, "response")
-    method, url = str(request.get("method", "")), str(request.get("url", ""))
-    require_operation(contract, method, url)
-    post = object_member(request, "postData")
-    if not post.get("text") and (request.get("bodySize") or 0):
-        raise ValueError("the request's body was not recorded; export with content")
-    body = str(post.get("text") or "").encode("utf-8", "surrogatepass")
-    return redacted_exchange(contract, "har", number, method, _fields(request), body, _attempt(entry, response))
+def _entries_of(stream: JsonStream) -> Iterator[int]:
+    """Positions the stream at each of `log.entries`; what follows them is not read."""
+    for name in stream.members():
+        if name != "log":
+            stream.value()
+            continue
+        for inner in stream.members():
+            if inner != "entries":
+                stream.value()
+                continue
+            if stream.next_char() != "[":
+                raise ValueError("log.entries is not a list; expected a list (HAR 1.2)")
+            yield from stream.items()
+            return
+        raise ValueError("log has no entries; expected the member log.entries (HAR 1.2)")
 
 
-def _attempt(entry: Mapping[str, Any], response: Mapping[str, Any]) -> Attempt:
-    content = object_member(response, "content")
-    text = content.get("text") or ""
-    if not text and 200 <= int(response.get("status") or 0) < 300:
-        raise ValueError("the response's content was not recorded; export with content")
-    data = base64.b64decode(text) if content.get("encoding") == "base64" else text.encode("utf-8", "surrogatepass")
-    if max(len(data), len(text)) < int(content.get("size") or 0):
-        raise ValueError(f"the response's content was cut to {len(data):,} of {content['size']:,} bytes")
-    elapsed = max(float(entry.get("time") or 0.0), 0.0) / 1000
-    status = int(response.get("status") or 0)
-    # the content is recorded decoded, so it must not be decoded again
-    headers = tuple((name, value) for name, value in _fields(response) if name.lower() != _CODING and name[:1] != ":")
-    if not status:
-        return Attempt(
-            _time(entry), None, (), (), Ending.TRUNCATED, str(response.get("_error", "no response")), elapsed
-        )
-    pieces = (Piece(elapsed, data),) if data else ()
-    return Attempt(_time(entry), status, headers, pieces, Ending.COMPLETE, "", elapsed)
+def _item(entry: Any, number: int) -> Item:
+    try:
+        stored = member(entry, "_conformance")
+        if stored:
+            return Exchange(case_in(stored["case"]), tuple(attempt_in(attempt) for attempt in stored["attempts"]))
+        if member(entry, "_retried"):
+            raise ValueError("an attempt that was retried; a later entry has the whole exchange")
+        if not isinstance(entry, Mapping):
+            raise ValueError("it is not an object")
+        return _recorded(entry, number)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        return LeftOut(f"entry {number}", str(error))
 
 
-def _fields(message: Mapping[str, Any]) -> Fields:
-    listed = message.get("headers", [])
-    return tuple((str(field["name"]), str(field["value"])) for field in listed if isinstance(field, Mapping))
+def _recorded(entry: Mapping[str, Any], number: int) -> Recorded:
+    request, response = member(entry, "request"), member(entry, "response")
+    post, content = member(request, "postData"), member(response, "content")
+    sent = _text(post)
+    body, missing = _content(content)
+    headers = fields_of(response.get("headers")) or None
+    if headers is None and content.get("mimeType"):
+        headers = (("content-type", str(content["mimeType"])),)
+    status = whole_number(response.get("status"))
+    return Recorded(
+        number=number,
+        unit="entry",
+        method=str(request.get("method", "")),
+        url=str(request.get("url", "")),
+        sent=fields_of(request.get("headers")),
+        request=sent or None,
+        status=status or None,
+        headers=headers,
+        body=body or None,  # an empty body looks like one that was not recorded
+        started_at=_time(entry),
+        elapsed=seconds(entry.get("time")),
+        ending=Ending.COMPLETE if status else Ending.TRUNCATED,
+        error="" if status else str(response.get("_error") or "no response"),
+        missing=missing,
+    )
+
+
+def _content(content: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The recorded content, and how much of it is missing.
+
+    Polly.js stores the chunks of compressed content as a JSON array of base64 or hexadecimal strings.
+    """
+    data = _text(content)
+    chunks = _chunks(data)
+    if chunks is not None and (content.get("encoding") == "base64" or chunks.startswith(GZIP_MAGIC)):
+        return chunks, ""
+    size = whole_number(content.get("size"))
+    if data and max(len(data), len(str(content.get("text")))) < size:
+        return data, f"the response's content was cut to {len(data):,} of {size:,} bytes"
+    return data, ""
+
+
+def _chunks(data: bytes) -> bytes | None:
+    """The bytes in Polly's array of chunks; None where it is none."""
+    if data[:2] != b'["':
+        return None
+    try:
+        listed = json.loads(data)
+        for decode in (bytes.fromhex, lambda text: base64.b64decode(text, validate=True)):
+            with suppress(ValueError):
+                return b"".join(map(decode, listed))
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return None
+
+
+def _text(holder: Mapping[str, Any]) -> bytes:
+    """The text of a body as bytes; none where it is missing, null or not text."""
+    text = holder.get("text")
+    if not isinstance(text, str):
+        return b""
+    if holder.get("encoding") == "base64" and text[:1] != "[":
+        return base64.b64decode(text)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _time(entry: Mapping[str, Any]) -> float:
     try:
         return datetime.fromisoformat(str(entry.get("startedDateTime", ""))).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
 
 

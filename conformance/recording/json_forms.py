@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from conformance.model import Credential, Ending, Membership, Phase, RequestCase, Validity
-from conformance.model.exchange import Attempt, Piece
+from conformance.model.exchange import Attempt, Piece, Unrecorded
 
 
 def bytes_out(data: bytes) -> Any:
@@ -35,6 +35,7 @@ def attempt_out(attempt: Attempt) -> dict[str, Any]:
         "error": attempt.error,
         "elapsed": attempt.elapsed,
         "http_version": attempt.http_version,
+        **({"unrecorded": sorted(attempt.unrecorded)} if attempt.unrecorded else {}),
     }
 
 
@@ -49,6 +50,7 @@ def attempt_in(record: Mapping[str, Any]) -> Attempt:
         error=record["error"],
         elapsed=record["elapsed"],
         http_version=record["http_version"],
+        unrecorded=frozenset(map(Unrecorded, record.get("unrecorded", ()))),
     )
 
 

@@ -1,111 +1,175 @@
-"""Loads recorded traffic of any supported kind as exchanges that can be judged."""
+"""Loads recorded traffic of any supported kind, file by file, as exchanges that can be judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from conformance.model import Contract, RequestCase
 from conformance.model.exchange import Exchange
-from conformance.recording import har, transcripts
-from conformance.recording.foreign import unjudged
+from conformance.recording import foreign
+from conformance.recording.foreign import OtherOperationError, Place
+from conformance.recording.formats import Format, format_of
 from conformance.recording.hash_chain import RecordingError
 from conformance.recording.reader import read
+from conformance.recording.recorded import LeftOut, Recorded, Source
+
+OWN_NAME: Final = "exchanges.ndjson"
+"""The recording in the folder of a report. Beside it, nothing else is a recording."""
 
 
 @dataclass(frozen=True)
-class Gathered:
-    """The traffic of one or more files.
+class OwnRecording:
+    """A recording of this suite, which also states what was planned and why it may be incomplete."""
 
-    `left_out` has one reason for each message that is not judged, `unjudged` for each exchange that is not judged as a
-    completion; `headers` are those of the suite's own recordings.
-    """
-
+    name: str
+    header: Mapping[str, Any]
     exchanges: tuple[Exchange, ...]
     planned: tuple[RequestCase, ...]
-    left_out: tuple[str, ...]
-    headers: tuple[Mapping[str, Any], ...]
     incomplete: tuple[str, ...]
-    plan_sha256: str = ""
-    unjudged: tuple[str, ...] = ()
+    plan_sha256: str
 
 
-def gather(paths: Sequence[Path], contract: Contract) -> Gathered:
-    """The traffic of all paths: the suite's own NDJSON, HAR files, folders of transcripts."""
-    loaded = [_load(path, contract) for path in paths]
-    exchanges = tuple(exchange for file in loaded for exchange in file.exchanges)
-    _require_distinct_ids(exchanges)
-    return Gathered(
-        exchanges=exchanges,
-        planned=tuple(case for file in loaded for case in file.planned),
-        left_out=tuple(reason for file in loaded for reason in file.left_out),
-        headers=tuple(header for file in loaded for header in file.headers),
-        incomplete=tuple(reason for file in loaded for reason in file.incomplete),
-        unjudged=tuple(reason for file in loaded for reason in file.unjudged),
-        plan_sha256=loaded[0].plan_sha256 if len(loaded) == 1 else "",
-    )
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One exchange of a foreign recording. `place` is None if this suite wrote the file, and `file` then names it."""
+
+    exchange: Exchange
+    place: Place | None
+    file: str
 
 
-def _load(path: Path, contract: Contract) -> Gathered:
-    if path.is_dir():
-        return _from_foreign(list(transcripts.read(path, contract)), path)
-    if path.suffix == ".ndjson":
-        return _from_recording(path, contract)
-    if path.suffix in {".har", ".json"}:
-        return _from_foreign(list(har.read(path, contract)), path)
-    raise RecordingError(
-        f"{path}: unknown kind of recording; expected .ndjson, .har, or a folder of .http or .sse files"
-    )
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A message that is not judged, and why. `other_operation`: it is none of the contract's operation."""
+
+    reason: str
+    other_operation: bool = False
 
 
-def _from_foreign(results: Sequence[Exchange | str], path: Path) -> Gathered:
-    """Separates exchanges from reasons for leaving a message out; without any exchange, raises RecordingError."""
-    exchanges = tuple(result for result in results if isinstance(result, Exchange))
-    reasons = tuple(result for result in results if isinstance(result, str))
-    if not exchanges:
-        first_reason = f" ({reasons[0]})" if reasons else ""
-        raise RecordingError(f"{path}: contains no exchange of this operation{first_reason}; expected at least one")
-    return Gathered(
-        exchanges=exchanges,
-        planned=tuple(exchange.case for exchange in exchanges),
-        left_out=reasons,
-        headers=(),
-        incomplete=(),
-        unjudged=tuple(f"{x.case.id}: {reason}" for x in exchanges if (reason := unjudged(x))),
-    )
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A file that is not a recording, or ends in the middle of one. `partly`: what came before was read."""
+
+    reason: str
+    partly: bool = False
 
 
-def _from_recording(path: Path, contract: Contract) -> Gathered:
-    """The suite's own recording, which also states what was planned and why it may be incomplete."""
-    recording = read(path)
+@dataclass(frozen=True, slots=True)
+class OtherFile:
+    """A file in a folder that is no recording."""
+
+    name: str
+
+
+Loaded: TypeAlias = OwnRecording | Found | NotJudged | Damaged | OtherFile
+Watch: TypeAlias = Callable[[str, int, int], None]
+"""Called with the name of a file, the number of bytes that were read of all files, and their sum."""
+
+
+def load(paths: Sequence[str | Path], contract: Contract, watch: Watch = lambda *_: None) -> Iterator[Loaded]:
+    """Everything in the files, in their order: only what was yielded last is in memory."""
+    sources = list(_sources(paths))
+    total, before = sum(source.size for source in sources if isinstance(source, Source)), 0
+    for source in sources:
+        if isinstance(source, Damaged):
+            yield source
+            continue
+        for item in _items(source, contract):
+            yield item
+            watch(source.name, before + source.position, total)
+        before += source.size
+        watch(source.name, before, total)
+
+
+def _items(source: Source, contract: Contract) -> Iterator[Loaded]:
+    try:
+        kind = format_of(source)
+        if not isinstance(kind, Format):
+            yield _own(source, contract)
+            return
+    except RecordingError as error:
+        yield Damaged(str(error)) if source.named else OtherFile(source.name)
+        return
+    try:
+        for item in kind.read(source):
+            yield _loaded(item, source, kind, contract)
+    except RecordingError as error:
+        yield Damaged(str(error), partly=True)
+
+
+def _loaded(item: Recorded | Exchange | LeftOut, source: Source, kind: Format, contract: Contract) -> Loaded:
+    if isinstance(item, LeftOut):
+        return NotJudged(f"{source.name} {item.place}: {item.reason}")
+    if isinstance(item, Exchange):
+        return Found(item, None, source.name)
+    try:
+        exchange, place = foreign.exchange(contract, item, kind.origin, source.name)
+    except OtherOperationError as error:
+        return NotJudged(f"{source.name} {item.unit} {item.number}: {error}", other_operation=True)
+    except ValueError as error:
+        return NotJudged(f"{source.name} {item.unit} {item.number}: {error}")
+    return Found(exchange, place, source.name)
+
+
+def _own(source: Source, contract: Contract) -> OwnRecording:
+    recording = read(source.path)
     footer = recording.footer or {}
     incomplete = [*footer.get("incomplete", ())]
     if recording.footer is None:
         torn = f"; {recording.torn}" if recording.torn else ""
-        incomplete.append(f"{path} has no footer: the run was cut off{torn}")
+        incomplete.append(f"{source.name} has no footer: the run was cut off{torn}")
     recorded = recording.header.get("contract", {}).get("sha256")
     if recorded != contract.sha256:
         incomplete.append(
-            f"{path} was recorded under another contract ({recorded!s:.12}…); expected {contract.sha256:.12}…"
+            f"{source.name} was recorded under another contract ({recorded!s:.12}…); expected {contract.sha256:.12}…"
         )
-    return Gathered(
+    return OwnRecording(
+        name=source.name,
+        header=recording.header,
         exchanges=recording.exchanges,
         planned=recording.planned,
-        left_out=(),
-        headers=(recording.header,),
         incomplete=tuple(incomplete),
         plan_sha256=str(footer.get("plan_sha256", "")),
     )
 
 
-def _require_distinct_ids(exchanges: Iterable[Exchange]) -> None:
-    """Raises RecordingError for a repeated case id: exchanges of different runs must not be merged."""
-    seen: set[str] = set()
-    for exchange in exchanges:
-        if exchange.case.id in seen:
-            raise RecordingError(
-                f"case {exchange.case.id} is in two of the files; give recordings of one run at a time"
-            )
-        seen.add(exchange.case.id)
+def _sources(paths: Sequence[str | Path]) -> Iterator[Source | Damaged]:
+    """The files that the paths, folders and patterns name, each once."""
+    files: dict[Path, bool] = {}  # and whether the file itself was named
+    missing: list[Damaged] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            files = dict.fromkeys(_in_folder(path), False) | files
+        elif path.exists():
+            files[path] = True
+        else:
+            matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))) if _is_pattern(path) else []
+            inside = [file for match in matches for file in (_in_folder(match) if match.is_dir() else [match])]
+            files = dict.fromkeys(inside, False) | files
+            if not inside:
+                missing.append(Damaged(f"{path}: there is no such file or folder"))
+    yield from missing
+    above = Path(os.path.commonpath([file.absolute().parent for file in files])) if files else Path()
+    for file, named in files.items():
+        yield Source(file, file.absolute().relative_to(above).as_posix(), named)
+
+
+def _is_pattern(path: Path) -> bool:
+    return any(char in str(path) for char in "*?[")
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    """All files below a folder but hidden ones; of the folder of a report its recording only."""
+    for above, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if OWN_NAME in names:
+            names, folders[:] = [OWN_NAME], []
+        for name in sorted(names):
+            path = Path(above) / name
+            beside_stream = path.suffix == ".json" and path.with_suffix(".sse").name in names
+            if not name.startswith(".") and not beside_stream:
+                yield path

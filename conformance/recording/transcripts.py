@@ -1,126 +1,165 @@
-"""Reads raw transcripts: `NAME.http` contains a request followed by its response, byte for byte.
+"""Reads raw transcripts: requests, each followed by its response, byte for byte as they were on the wire.
 
-`NAME.sse` contains an event stream only; `NAME.json` in the same folder contains the body of its request.
+A file may hold several of them. Interim responses (100, or those of a proxy to CONNECT) are passed over, and so is the
+framing of a body that the recorder has decoded. A `.sse` file is an event stream only; `NAME.json` beside it has the
+body of its request.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
-import h11
+from conformance.model import Ending
+from conformance.model.exchange import EVENT_STREAM, Unrecorded
+from conformance.recording.content import is_coded
+from conformance.recording.hash_chain import RecordingError
+from conformance.recording.recorded import Fields, Item, LeftOut, Recorded, Source
 
-from conformance.model import Contract, Ending
-from conformance.model.exchange import Attempt, Exchange, Piece
-from conformance.recording.foreign import Fields, redacted_exchange, require_operation
-
+FIRST_LINE: Final = re.compile(rb"[A-Z]{3,10} [^ \r\n]+ HTTP/\d|HTTP/\d(?:\.\d)? \d{3}")
+"""A request line or a status line. Recorders write those of HTTP/2 in the syntax of HTTP/1.1."""
+_NEXT: Final = re.compile(rb"^(?:" + FIRST_LINE.pattern + rb")", re.MULTILINE)
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
-_CHUNK: Final = re.compile(rb"[0-9A-Fa-f]+[ \t]*(?:;[^\n]*)?\r?\n")
-_VERSION: Final = re.compile(rb"HTTP/\d(?:\.\d)?(?= \d{3})")
+_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]*)?\r?\n")
+_LOCAL: Final = re.compile(r"(?:localhost|127\.|0\.0\.0\.0|\[::1\])")
 
 
 class Message(NamedTuple):
-    """A start line, the header fields, and all bytes after them."""
+    """A start line, the header fields, the body, and how the body ended."""
 
     first: str
     fields: Fields
-    rest: bytes
+    body: bytes
+    ending: Ending = Ending.COMPLETE
+    error: str = ""
 
     def field(self, name: str) -> str:
-        return next((value for field_name, value in self.fields if field_name.lower() == name), "")
+        return _field(self.fields, name)
 
 
-def read(folder: Path, contract: Contract) -> Iterator[Exchange | str]:
-    """The exchange of each transcript in a folder, by name, or the reason why it cannot be judged."""
-    files = sorted(path for path in folder.iterdir() if path.suffix in {".http", ".sse"})
-    for number, path in enumerate(files):
-        try:
-            yield (
-                _http_exchange(path, number, contract)
-                if path.suffix == ".http"
-                else _sse_exchange(path, number, contract)
-            )
-        except (OSError, ValueError) as error:
-            yield f"{path.name}: {error}"
+def read(source: Source) -> Iterator[Item]:
+    """The exchanges of a transcript; requests and responses that have no counterpart are left out with the reason."""
+    with source.open() as file:
+        data = file.read()
+    request: Message | None = None
+    response: Message | None = None
+    number = 0
+    for message in _messages(data, source.name):
+        if message.first.startswith("HTTP/"):
+            response = message  # one after another: those before the last are interim responses
+            continue
+        if request is not None or response is not None:
+            yield _item(request, response, number)
+            number += 1
+        request, response = message, None
+    yield _item(request, response, number)
 
 
-def _http_exchange(path: Path, number: int, contract: Contract) -> Exchange:
-    data = path.read_bytes()
-    request = _message(data, "the request")
-    method, _, target = request.first.partition(" ")
-    url = target.rpartition(" ")[0] or target
-    require_operation(contract, method, url)
-    body, rest = _split_body(request)
-    return redacted_exchange(contract, "http", number, method, request.fields, body, _response(rest))
-
-
-def _sse_exchange(path: Path, number: int, contract: Contract) -> Exchange:
-    request_path = path.with_suffix(".json")
-    if not request_path.exists():
-        raise ValueError(f"{request_path.name} is missing; expected the body of the request there")
-    headers = (("content-type", "text/event-stream"),)
-    attempt = Attempt(0.0, 200, headers, (Piece(0.0, path.read_bytes()),))
-    return redacted_exchange(
-        contract,
-        "sse",
-        number,
-        contract.method,
-        (("content-type", "application/json"),),
-        request_path.read_bytes(),
-        attempt,
+def read_stream(source: Source) -> Iterator[Item]:
+    """The stream of a `.sse` file, with the request beside it."""
+    request = source.path.with_suffix(".json")
+    if not request.exists():
+        yield LeftOut("stream", f"{request.name} is missing; expected the body of the request there")
+        return
+    with source.open() as file:
+        body = file.read()
+    yield Recorded(
+        number=0,
+        unit="stream",
+        method="POST",
+        url="",
+        sent=(("content-type", "application/json"),),
+        request=request.read_bytes(),
+        status=200,
+        headers=(("content-type", EVENT_STREAM),),
+        body=body,
+        unrecorded=frozenset({Unrecorded.HEADERS}),
     )
 
 
-def _message(data: bytes, name: str) -> Message:
-    end = _HEAD_END.search(data)
-    if end is None:
-        raise ValueError(f"{name} has no blank line after its header; expected raw HTTP/1.1")
-    first, *lines = data[: end.start()].decode("latin-1").splitlines()
-    pairs = (line.partition(":") for line in lines)
-    return Message(first, tuple((name.strip(), value.strip()) for name, _, value in pairs), data[end.end() :])
+def _messages(data: bytes, name: str) -> Iterator[Message]:
+    at = len(data) - len(data.lstrip())
+    while at < len(data):
+        head_end = _HEAD_END.search(data, at)
+        if not FIRST_LINE.match(data, at):
+            raise RecordingError(f"{name}: byte {at}: {data[at : at + 20]!r}; expected a request line or a status line")
+        if head_end is None:
+            raise RecordingError(f"{name}: byte {at}: a message has no blank line after its header")
+        first, *lines = data[at : head_end.start()].decode("latin-1").splitlines()
+        pairs = (line.partition(":") for line in lines)
+        fields = tuple((name.strip(), value.strip()) for name, _, value in pairs)
+        message, at = _with_body(first, fields, data, head_end.end())
+        yield message
+        at += len(data[at:]) - len(data[at:].lstrip(b"\r\n"))
 
 
-def _split_body(request: Message) -> tuple[bytes, bytes]:
-    """The request body and the bytes after it: split by Content-Length, otherwise where a response begins."""
-    declared = request.field("content-length")
-    if declared.isdigit():
-        length = int(declared)
-        return request.rest[:length], request.rest[length:].lstrip(b"\r\n")
-    start = re.search(rb"^HTTP/\d", request.rest, re.MULTILINE)
-    cut = start.start() if start else len(request.rest)
-    return request.rest[:cut].rstrip(b"\r\n"), request.rest[cut:]
+def _with_body(first: str, fields: Fields, data: bytes, start: int) -> tuple[Message, int]:
+    """The message whose body begins at `start`, and where it ends."""
+    length = _field(fields, "content-length")
+    coding = _field(fields, "content-encoding")
+    if "chunked" in _field(fields, "transfer-encoding").lower() and _CHUNK.match(data, start):
+        return _dechunked(first, fields, data, start)
+    begins = _NEXT.search(data, start)
+    rest = begins.start() if begins else len(data)
+    if length.isdigit() and not (coding and not is_coded(data[start:rest], coding)):
+        end = start + int(length)
+        if end > len(data):
+            error = f"{len(data) - start:,} of the {int(length):,} bytes that Content-Length declares were received"
+            return Message(first, fields, data[start:], Ending.TRUNCATED, error), len(data)
+        return Message(first, fields, data[start:end]), end
+    body = data[start:rest]
+    is_last = begins is None and first.startswith("HTTP/")
+    return Message(first, fields, body if is_last else body.rstrip(b"\r\n")), rest
 
 
-def _response(data: bytes) -> Attempt:
-    """The response at the start of `data`, with chunks joined; truncated where its framing announces more bytes."""
-    version = _VERSION.match(data)
-    if version is None:
-        raise ValueError(f"the request is followed by {data[:20]!r}; expected a status line such as HTTP/1.1 200 OK")
-    reader = h11.Connection(h11.CLIENT, max_incomplete_event_size=len(data) + 1)
-    reader.send(h11.Request(method="POST", target="/", headers=[("host", "recorded")]))
-    reader.send(h11.EndOfMessage())
-    reader.receive_data(b"HTTP/1.1" + data[version.end() :])  # recorders write HTTP/2 in the syntax of HTTP/1.1
-    head: h11.Response | None = None
-    content, ending, error = b"", Ending.COMPLETE, ""
-    try:
-        while not isinstance(event := reader.next_event(), h11.EndOfMessage):
-            if isinstance(event, h11.Response):
-                head = event
-            elif isinstance(event, h11.Data):
-                content += event.data
-            elif event is h11.NEED_DATA:
-                reader.receive_data(b"")
-    except h11.RemoteProtocolError as protocol_error:
-        if head is None:
-            raise ValueError(f"the response is not HTTP/1.1: {protocol_error}") from None
-        body = _message(data, "the response").rest
-        if content or not body or _CHUNK.match(body):
-            ending, error = Ending.TRUNCATED, str(protocol_error)
-        else:  # the recorder joined the chunks but kept Transfer-Encoding
-            content = body
-    assert head is not None  # noqa: S101 - a message ends after its head
-    fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
-    pieces = (Piece(0.0, content),) if content else ()
-    return Attempt(0.0, head.status_code, fields, pieces, ending, error, 0.0, version.group().decode())
+def _dechunked(first: str, fields: Fields, data: bytes, start: int) -> tuple[Message, int]:
+    body, at = bytearray(), start
+    while header := _CHUNK.match(data, at):
+        size, at = int(header[1], 16), header.end()
+        if size == 0:
+            return Message(first, fields, bytes(body)), at
+        body += data[at : at + size]
+        if at + size > len(data):
+            break
+        at += size
+        at += len(data[at : at + 2]) - len(data[at : at + 2].lstrip(b"\r\n"))
+    error = f"the chunked body breaks off after {len(body)} bytes"
+    return Message(first, fields, bytes(body), Ending.TRUNCATED, error), len(data)
+
+
+def _item(request: Message | None, response: Message | None, number: int) -> Item:
+    place = f"exchange {number}"
+    if request is None:
+        return LeftOut(place, "the request was not recorded; expected it before the response")
+    method, _, target = request.first.partition(" ")
+    if method == "CONNECT":
+        return LeftOut(place, "CONNECT opens a tunnel through a proxy; it is another operation")
+    if response is None:
+        return LeftOut(place, "no response follows the request; expected a status line such as HTTP/1.1 200 OK")
+    version, _, status = response.first.partition(" ")
+    return Recorded(
+        number=number,
+        unit="exchange",
+        method=method,
+        url=_url(target.rpartition(" ")[0] or target, request.field("host")),
+        sent=request.fields,
+        request=request.body,
+        status=int(status[:3]),
+        headers=response.fields or None,
+        body=response.body,
+        ending=response.ending,
+        error=response.error,
+        http_version=version,
+    )
+
+
+def _url(target: str, host: str) -> str:
+    """The address, whose scheme no request line says: https, except on this machine."""
+    if not host or "://" in target:
+        return target
+    return f"{'http' if _LOCAL.match(host) else 'https'}://{host}{target}"
+
+
+def _field(fields: Fields, name: str) -> str:
+    return next((value for field_name, value in fields if field_name.lower() == name), "")

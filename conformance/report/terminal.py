@@ -97,9 +97,10 @@ def summary(results: Mapping[str, Any]) -> str:
         lines[1] = (
             f"  {seen_in_recordings(results)}, score {score['passed']}/{score['of']} of the verified MUSTs passed"
         )
-    said, warning = drawn.summary(results)
+    said, warning = ("", "") if results.get("recorded") else drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
-    if classes := results.get("classes"):
+    classes = results.get("classes")
+    if classes and not results.get("recorded"):  # nobody chose what others recorded to cover the classes
         lines.append(f"  classes: {classes['exercised']:,} of {classes['of']:,}")
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
