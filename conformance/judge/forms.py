@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from conformance.contract.forms import documented_forms, forms_of
 from conformance.judge.checks.acceptance import accepted
-from conformance.model import Contract, Requirement
+from conformance.model import Contract, Requirement, Validity
 from conformance.model.exchange import Exchange
 
 
@@ -21,4 +21,17 @@ def unseen_forms(requirement: Requirement, exchanges: Iterable[Exchange], contra
     return [form for form in documented if form not in seen]
 
 
-__all__ = ["unseen_forms"]
+def having_form(requirement: Requirement, forms: Sequence[str], exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """The exchanges whose request has the parameter in one of these forms."""
+    name = str(requirement.params["parameter"])
+    return [
+        x
+        for x in exchanges
+        if isinstance(x.case.body, Mapping)
+        and x.case.validity is Validity.VALID
+        and name in x.case.body
+        and any(form in forms for form in forms_of(x.case.body[name]))
+    ]
+
+
+__all__ = ["having_form", "unseen_forms"]

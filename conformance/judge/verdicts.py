@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, product
@@ -12,7 +12,7 @@ from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.determinism import discounted, nondeterministic_prompts
 from conformance.judge.finding_cache import Conclusions, FindingCache, Packed, packed
-from conformance.judge.forms import unseen_forms
+from conformance.judge.forms import having_form, unseen_forms
 from conformance.judge.unrecorded import is_unrecorded
 from conformance.model import (
     BUSY,
@@ -245,10 +245,13 @@ class _Tally:
     unconfirmed: list[str] = field(default_factory=list)
     repeat: list[tuple[str, ...]] = field(default_factory=list)
     observations: dict[tuple[str, str], Observation] = field(default_factory=dict)
+    broke: dict[tuple[str, ...], None] = field(default_factory=dict)
+    kept: list[Exchange | Group] = field(default_factory=list)
 
-    def add(self, cases: Sequence[str], findings: Iterable[Finding]) -> None:
-        """Count the findings on one subject; `cases` are its exchanges, a violation is attributed to the last."""
-        before = self.examined
+    def add(self, subject: Exchange | Group, findings: Iterable[Finding]) -> None:
+        """Count the findings on one subject; a violation is attributed to the last of its exchanges."""
+        before, broken_before = self.examined, self.violations
+        cases = _cases(subject)
         for finding in findings:
             if isinstance(finding, Observation):
                 self.examined += self.counts_observations
@@ -262,19 +265,25 @@ class _Tally:
             else:
                 self.examined += finding.count if isinstance(finding, Satisfied) else 1
                 if isinstance(finding, Violation):
-                    self._add_violation(finding, cases[-1])
+                    self._add_violation(finding, cases)
         self.exchanges += self.examined > before
+        if self.examined > before and self.violations == broken_before:
+            self.kept.append(subject)
 
-    def add_satisfied(self, count: int) -> None:
+    def add_satisfied(self, subject: Exchange | Group, count: int) -> None:
         """Count a subject all of whose occurrences, if any, keep the promise."""
         self.examined += count
         self.exchanges += count > 0
+        if count:
+            self.kept.append(subject)
 
-    def _add_violation(self, violation: Violation, case: str) -> None:
+    def _add_violation(self, violation: Violation, cases: Sequence[str]) -> None:
+        case = violation.case or cases[-1]
+        self.broke[tuple(dict.fromkeys((case, *cases)))] = None
         self.violations += 1
         self.reproducible += not violation.flaky
         if len(self.evidence) < MOST_EVIDENCE:
-            self.evidence.append(Evidence(case=violation.case or case, at=violation.at, message=violation.message))
+            self.evidence.append(Evidence(case=case, at=violation.at, message=violation.message))
 
 
 def judge(requirement: Requirement, traffic: Traffic, contract: Contract) -> Verdict:
@@ -315,6 +324,9 @@ def _verdict(requirement: Requirement, tally: _Tally, decision: _Decision) -> Ve
         observations=tuple(tally.observations.values()),
         incomplete=decision.incomplete,
         repeat=tuple(dict.fromkeys(tally.repeat)),
+        broke=tuple(tally.broke),
+        kept=tuple(tuple(_cases(subject)) for subject in tally.kept) if tally.violations else (),
+        due=decision.due,
     )
 
 
@@ -324,11 +336,11 @@ def _tally(requirement: Requirement, check: Check, traffic: Traffic, context: Ch
         subject = known.subject
         findings = _findings(requirement, check, known, context)
         if isinstance(findings, int):
-            tally.add_satisfied(findings)
+            tally.add_satisfied(subject, findings)
             continue
         if isinstance(subject, Group) and traffic.nondeterministic:
             findings = tuple(discounted(finding, subject, traffic.nondeterministic) for finding in findings)
-        tally.add(_cases(subject), findings)
+        tally.add(subject, findings)
     return tally
 
 
@@ -465,6 +477,20 @@ def _expected_of(requirement: Requirement, check: Check, x: Exchange, context: C
     return not is_unrecorded(requirement, check, x) and expected_of_case(requirement, check, x.case, context)
 
 
+def _due(
+    requirement: Requirement, check: Check, traffic: Traffic, context: CheckContext, expected: Sequence[Exchange]
+) -> Iterator[tuple[str, ...]]:
+    """The cases of each exchange, or of each group, that was expected to show the requirement."""
+    if check.scope is not Scope.GROUP:
+        yield from ((x.case.id,) for x in expected)
+        return
+    ids = {x.case.id for x in expected}
+    for known in _subjects(requirement, check, traffic):
+        cases = tuple(_cases(known.subject))
+        if ids.intersection(cases):
+            yield cases
+
+
 def _some_expected(requirement: Requirement, check: Check, group: Sequence[Exchange], context: CheckContext) -> bool:
     """Whether a group shows the requirement: a plain/streamed pair without log probabilities says nothing of them."""
     return any(expected_of_case(requirement, check, x.case, context) for x in group)
@@ -485,11 +511,12 @@ def serves(requirement: Requirement, case: RequestCase, context: CheckContext) -
 
 @dataclass(frozen=True)
 class _Decision:
-    """The outcome of a tally; `incomplete`: the run needs this verdict and has none."""
+    """The outcome of a tally; `incomplete`: the run needs this verdict and has none. `due`: see `Verdict`."""
 
     outcome: Outcome
     reason: str = ""
     incomplete: bool = False
+    due: tuple[tuple[str, ...], ...] = ()
 
 
 def _decision(
@@ -508,12 +535,14 @@ def _decision(
         return _broken(requirement, tally)
     if tally.repeat:
         reason = f"{NEEDS_CONFIRMATION}{tally.unconfirmed[0]}"
-        return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
+        must = requirement.level is Level.MUST
+        return _Decision(Outcome.INCONCLUSIVE, reason, must, tuple(dict.fromkeys(tally.repeat)))
     if tally.examined:
         unseen = unseen_forms(requirement, traffic.exchanges, context.contract)
         if unseen:
             reason = f"no accepted request had the documented form {', '.join(unseen)}"
-            return _Decision(Outcome.INCONCLUSIVE, reason, incomplete=requirement.level is Level.MUST)
+            due = tuple((x.case.id,) for x in having_form(requirement, unseen, traffic.exchanges))
+            return _Decision(Outcome.INCONCLUSIVE, reason, requirement.level is Level.MUST, due)
         return _Decision(Outcome.PASS)
     if expected is None:
         expected = _were_expected(requirement, check, traffic, context)
@@ -551,14 +580,15 @@ def _nothing_seen(
     compared = _subjects(requirement, check, traffic) if check.scope is Scope.GROUP and not check.keyed else ()
     if compared and all(_refused_in_part(known.subject) for known in compared):
         return _refused("a part of each comparison")
+    due = tuple(_due(requirement, check, traffic, context, expected))
     if tally.unproved:
-        return _Decision(Outcome.INCONCLUSIVE, tally.unproved[0], must)
+        return _Decision(Outcome.INCONCLUSIVE, tally.unproved[0], must, due)
     refused = [x for x in expected if x.refused and x.case.validity is not Validity.INVALID]
     if len(refused) == len(expected) and check.scope is not Scope.ERROR:
         statuses = ", ".join(sorted({str(x.status) for x in refused}))
         return _refused(f"all {len(expected)} requests that trigger it (HTTP {statuses})")
     reason = f"{len(expected)} requests were expected to show it, and none did"
-    return _Decision(Outcome.INCONCLUSIVE, reason, must)
+    return _Decision(Outcome.INCONCLUSIVE, reason, must, due)
 
 
 def _refused(what: str) -> _Decision:

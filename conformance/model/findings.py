@@ -87,6 +87,8 @@ class Verdict:
 
     `examined` counts occurrences, `exchanges` the exchanges or groups that showed any, `violations` the occurrences
     that broke the promise. `incomplete`: the run owes this verdict. `repeat`: what settles each doubt, if sent again.
+    `broke` and `kept` are the cases of each exchange or group that broke a broken promise, the one that shows it
+    first, or that kept it; `due` are those that were expected to show it, where none did.
     """
 
     requirement: Requirement
@@ -99,6 +101,9 @@ class Verdict:
     observations: tuple[Observation, ...] = ()
     incomplete: bool = False
     repeat: tuple[tuple[str, ...], ...] = ()
+    broke: tuple[tuple[str, ...], ...] = ()
+    kept: tuple[tuple[str, ...], ...] = ()
+    due: tuple[tuple[str, ...], ...] = ()
 
 
 BROKEN: Final = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.FLAKY})
