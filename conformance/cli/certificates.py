@@ -85,18 +85,18 @@ def print_rejections(rejections: Iterable[Rejection], prefix: str = "") -> None:
 
 
 def print_statement(statement: dict[str, Any] | Any) -> None:
-    """Print level, areas, index and score of a certificate."""
+    """Print level, MUSTs verified and passed, and areas of a certificate."""
     from conformance.certificate.levels import names
     from conformance.certificate.statement import OURS
+    from conformance.report.tally import verified_and_passed
     from conformance.report.text import visible
 
     ours = statement["predicate"][OURS]
-    target, index, score = visible(ours["target"]["name"]), ours["index"], ours["score"]
+    target = visible(ours["target"]["name"])
     if "kind" in ours["target"]:
         target += f" ({visible(ours['target']['kind'])})"
     click.echo(f"{target}: {ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
-    verified = f"index {index['verified']}/{index['of']} MUSTs verified"
-    click.echo(f"  {verified}, score {score['passed']}/{score['of']} of these passed")
+    click.echo(f"  {verified_and_passed(ours)}")
     for name in names():
         area = ours["areas"][name]
         lacks = f", lacks {', '.join(area['lacking'])}" if area["lacking"] else ""
