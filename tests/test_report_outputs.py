@@ -89,10 +89,10 @@ def test_ctrf_has_one_test_for_each_requirement_and_its_counts_add_up():
     assert told["summary"]["stop"] - told["summary"]["start"] == 14_250
     assert {test["rawStatus"]: test["status"] for test in told["tests"]} == {
         "fail": "failed",
-        "warn": "passed",
+        "warn": "other",
         "flaky": "failed",
         "error": "other",
-        "inconclusive": "failed",
+        "inconclusive": "other",
         "not_run": "pending",
         "pass": "passed",
         "not_applicable": "skipped",
@@ -207,8 +207,8 @@ def test_the_summary_says_what_is_broken_and_how_far_it_can_be_trusted():
     text = seen(markdown.render(document())).text
     for told in (
         "example: does not conform",
-        "3 of 6 MUSTs verified",
-        "1 of 3 of these passed",
+        "3 of 6 MUSTs",
+        "1 of 3 of these",
         "usage.chunk.empty-choices (MUST)",
         "choices is [{'index': 0}] beside usage; expected []",
         "the budget ended before 4 planned requests",

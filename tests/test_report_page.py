@@ -52,8 +52,8 @@ def test_the_header_answers_the_three_questions():
     text = Tree(rendered()).text
     assert "Does not conform" in text
     assert "2 MUSTs are broken." in text
-    assert "Index 3 /6" in text
-    assert "Score 1 /3" in text
+    assert "Verified 3 /6" in text
+    assert "Passed 1 /3" in text
     assert "3 of 6 MUSTs that apply were not verified." in text
     assert "Incomplete: the budget ended before 4 planned requests" in text
     for fact in (
@@ -138,8 +138,8 @@ def test_six_hundred_exchanges_stay_under_two_megabytes():
 def test_an_area_says_how_much_of_it_is_broken_or_kept():
     rows = results.document(fake_runs.failing())["requirements"]
     usage = page.summed([row for row in rows if row["area"] == "usage"])
-    assert (usage["mood"], usage["said"], usage["shares"]) == ("bad", "1 broken", [("fail", 1), ("pass", 1)])
-    assert page.summed([row for row in rows if row["area"] == "errors"])["said"] == "1 SHOULD broken"
+    assert (usage["mood"], usage["said"], usage["shares"]) == ("bad", "1 of 2 broken", [("fail", 1), ("pass", 1)])
+    assert page.summed([row for row in rows if row["area"] == "errors"])["said"] == "1 of 1 SHOULD broken"
     assert page.summed([row for row in rows if row["area"] == "echo"])["said"] == "not applicable"
 
 
@@ -180,7 +180,7 @@ def test_the_index_sets_targets_side_by_side(tmp_path):
 def test_the_index_tells_a_promise_that_is_kept_from_one_that_was_never_made(tmp_path):
     found, _ = index.collect(folder(tmp_path))
     areas = {area["name"]: area for area in index._areas(list(found.values()), ["one", "two"])}
-    assert areas["usage"]["cells"][1]["said"] == "1/1"
+    assert areas["usage"]["cells"][1]["said"] == "1 of 1 passed"
     assert areas["stop"]["cells"][1] is None
     ((row, _), (missing, _)) = areas["stop"]["rows"][0]["cells"]
     assert (row["outcome"], missing) == ("inconclusive", None)
@@ -269,7 +269,7 @@ def test_what_is_broken_is_told_by_its_findings_how_often_and_why_a_client_cares
     assert "has an empty choices list" not in listed
 
 
-def test_more_findings_than_a_screen_holds_are_folded():
+def test_of_many_findings_the_first_are_listed_and_the_others_counted():
     rows = [replace(fake_runs.broken(), requirement=fake_runs.requirement(f"usage.row-{n}")) for n in range(20)]
     html = page.render(results.document(fake_runs.run(*rows)))
-    assert f"<summary>and {20 - page.MOST_LISTED} more</summary>" in html
+    assert f">and {20 - page.MOST_LISTED} more below</a>" in html

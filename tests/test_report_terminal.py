@@ -20,8 +20,10 @@ def test_a_failure_is_told_in_few_lines():
         "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
         "  observed  scenario/3f9a1c, event 6 /choices: choices is [{'index': 0}] beside usage; expected []",
         "  examined  2 of 6 occurrences in 6 exchanges broke the promise",
-        "  matters   Clients recognise this chunk by its empty choices; a choice beside usage is counted or shown"
-        " twice.",
+        (
+            "  matters   Clients recognise this chunk by its empty choices;"
+            " a choice beside usage is counted or shown twice."
+        ),
         "  repeat    conformance send example shrink/5ma11e57 --base-url http://127.0.0.1:8080/v1 --model m",
         "  note      not by this request alone: its reply is judged beside other replies",
         (
@@ -65,7 +67,7 @@ def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():
 def test_the_summary_keeps_index_and_score_apart():
     lines = terminal.summary(document()).splitlines()
     assert lines[0].startswith("example: Does not conform. 2 MUSTs are broken.")
-    assert lines[1] == "  index 3/6 MUSTs verified, score 1/3 of these passed"
+    assert lines[1] == "  3 of 6 MUSTs verified, 1 of these passed"
     assert lines[-1] == "  incomplete: the budget ended before 4 planned requests"
 
 
@@ -88,26 +90,26 @@ def test_junit_has_one_testcase_for_each_requirement():
     assert set(cases) == {row["id"] for row in document()["requirements"]}
     suite = root.find("testsuite")
     assert suite.get("tests") == "8"
-    assert suite.get("failures") == "3"  # fail, flaky, and the MUST that the run owes
-    assert suite.get("errors") == "1"
-    assert suite.get("skipped") == "2"
+    assert suite.get("failures") == "2"  # fail and flaky, as many as MUSTs are broken
+    assert suite.get("errors") == "2"  # the fault of the suite, and the MUST that the run owes
+    assert suite.get("skipped") == "3"
 
 
 @pytest.mark.parametrize(
-    ("name", "tag"),
+    ("name", "tags"),
     [
         ("usage.chunk.empty-choices", "failure"),
         ("stream.id.one", "failure"),
-        ("stop.text", "failure"),
+        ("stop.text", "error"),
         ("framing.utf8", "error"),
         ("logprobs.parallel", "skipped"),
         ("echo.prefix", "skipped"),
-        ("errors.envelope.members", "system-out"),
+        ("errors.envelope.members", "skipped system-out"),
     ],
 )
-def test_junit_shows_each_outcome_in_its_own_way(name, tag):
+def test_junit_shows_each_outcome_in_its_own_way(name, tags):
     _, cases = cases_of()
-    assert [child.tag for child in cases[name]] == ["properties", tag]
+    assert [child.tag for child in cases[name]] == ["properties", *tags.split()]
 
 
 def test_a_warning_is_a_failure_for_the_strict():

@@ -86,21 +86,21 @@ def print_rejections(rejections: Iterable[Rejection], prefix: str = "") -> None:
 
 
 def print_statement(statement: Mapping[str, Any], *, examined: bool = True) -> None:
-    """Print level, areas, index and score of a certificate; of one that was not examined, only what it claims to be."""
+    """Print level, MUSTs verified and passed, and areas of a certificate; of one not examined, only what it claims."""
     from conformance.certificate.levels import names
     from conformance.certificate.statement import OURS
+    from conformance.report.tally import verified_and_passed
     from conformance.report.text import visible
 
     ours = statement["predicate"][OURS]
-    target, index, score = visible(ours["target"]["name"]), ours["index"], ours["score"]
+    target = visible(ours["target"]["name"])
     if "kind" in ours["target"]:
         target += f" ({visible(ours['target']['kind'])})"
     claimed = "" if examined else "claimed, not examined: "
     click.echo(f"{target}: {claimed}{ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
     if not examined:
         return
-    verified = f"index {index['verified']}/{index['of']} MUSTs verified"
-    click.echo(f"  {verified}, score {score['passed']}/{score['of']} of these passed")
+    click.echo(f"  {verified_and_passed(ours)}")
     for name in names():
         area = ours["areas"][name]
         lacks = f", lacks {', '.join(area['lacking'])}" if area["lacking"] else ""

@@ -419,9 +419,9 @@ class RunningVerdicts:
                 for known in alone.by_scope[check.scope]:
                     findings = _findings(row, check, known, context)
                     if isinstance(findings, int):
-                        tally.add_satisfied(findings)
+                        tally.add_satisfied(light, findings)
                     else:
-                        tally.add([x.case.id], findings)
+                        tally.add(light, findings)
                 evidence |= len(tally.evidence) > before
                 if tally.examined or tally.violations:
                     self._expected.pop(row.id, None)

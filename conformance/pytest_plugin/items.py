@@ -12,26 +12,27 @@ import pytest
 
 from conformance.pytest_plugin.plugin import SESSION, add_row, row_of
 
-OUTCOMES: Final = {"failure": "failed", "skipped": "skipped"}
+OUTCOMES: Final = {"failure": "failed", "error": "failed", "skipped": "skipped", "expected": "skipped"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Report the verdict of a requirement; an internal error of the suite is reported as a setup error."""
+    """Report the verdict of a requirement; an error is reported as one of the setup."""
     row = row_of(item)
     if row is None:
         return None
     shown, message = item.config.stash[SESSION].shown(row)
-    internal_error = row["outcome"] == "error"
     location = (item.nodeid.partition("::")[0], None, item.name)
     result = pytest.TestReport(
         item.nodeid,
         location,
         {},
-        "failed" if internal_error else OUTCOMES.get(shown, "passed"),  # type: ignore[arg-type]
+        OUTCOMES.get(shown, "passed"),  # type: ignore[arg-type]
         (str(item.path), 0, f"Skipped: {message}") if shown == "skipped" else message or None,
-        "setup" if internal_error else "call",
+        "setup" if shown == "error" else "call",
     )
+    if shown == "expected":
+        result.wasxfail = message
     add_row(result, row)
     teardown = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown", omit_from_table=True)
     for report in (result, teardown):

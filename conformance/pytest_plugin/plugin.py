@@ -239,10 +239,11 @@ def row_of(item: pytest.Item) -> Mapping[str, Any] | None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fail in the setup for an internal error of the suite, so that pytest reports an error and not a failure."""
+    """Fail in the setup where no verdict was reached that the run needs: pytest reports an error and not a failure."""
     row = row_of(item)
-    if row is not None and row["outcome"] == "error":
-        pytest.fail(terminal.block(row, item.config.stash[SESSION].results), pytrace=False)
+    shown_as, message = item.config.stash[SESSION].shown(row) if row is not None else ("", "")
+    if shown_as == "error":
+        pytest.fail(message, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,7 +18,7 @@ from conformance.run import EMBEDDED
 
 SPECIFICATION: Final = "0.1.0"
 STATUSES: Final = ("passed", "failed", "skipped", "pending", "other")
-_STATUS: Final = {"failure": "failed", "error": "other", "warning": "passed", "skipped": "skipped", "passed": "passed"}
+_STATUS: Final = {"failure": "failed", "error": "other", "expected": "other", "skipped": "skipped", "passed": "passed"}
 
 
 def render(results: Mapping[str, Any]) -> str:
@@ -31,7 +31,7 @@ def render(results: Mapping[str, Any]) -> str:
 
 
 def document(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The report: what gates is `failed`, a fault of the suite `other`, what was planned and not sent `pending`."""
+    """The report: what gates is `failed`, what was planned and not sent `pending`, other verdicts `other`."""
     began = datetime.fromisoformat(results["started_at"])
     ended = began + timedelta(seconds=results["duration_s"])
     tests = [*_target(results), *(_test(row, results) for row in results["requirements"])]
@@ -109,7 +109,7 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
         test["tags"].append("not scored")
     if shown != "passed":
         test["message"] = visible(message(row)) or word(row["outcome"])
-    if shown in {"failure", "error", "warning"}:
+    if shown in {"failure", "error", "expected"}:
         test["trace"] = visible(block(row, results), lines=True)
         commands = [source["curl"] for source in (row.get("smallest"), *row["evidence"][:1]) if source]
         if any(commands):

@@ -68,13 +68,13 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     cells = (
         seen_in_recordings(results)
         if results.get("recorded")
-        else f"{index['verified']} of {index['of']} MUSTs verified",
-        f"{score['passed']} of {score['of']} of these passed",
+        else f"{index['verified']} of {plural(index['of'], 'MUST')}",
+        f"{score['passed']} of {score['of']} of these",
         f"{totals['requests']:,} in {plural(totals['attempts'], 'attempt')}",
         f"{totals['prompt_tokens']:,} prompt, {totals['completion_tokens']:,} completion",
         f"{results['duration_s']:,.1f} s",
     )
-    yield from table(("Index", "Score", "Requests", "Tokens", "Time"), [cells])
+    yield from table(("Verified", "Passed", "Requests", "Tokens", "Time"), [cells])
     failed = sorted((row for row in rows if broken(row) or row["outcome"] == "error"), key=urgency)
     if failed:
         yield "\n### Broken\n"

@@ -32,12 +32,12 @@ from conformance.report.tally import (
 )
 from conformance.report.text import visible
 from conformance.report.transcript import Segment, Transcript, transcript
-from conformance.report.verdict_words import MEANINGS, OUTCOMES, word
+from conformance.report.verdict_words import MEANINGS, word
 
 MOST_EXCHANGES: Final = 150
 MOST_LISTED: Final = 7
 MOST_REASONS: Final = 20
-MOST_CHARACTERS: Final = 200_000
+MOST_CHARACTERS: Final = 170_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
 
 COLUMNS: Final = (
@@ -208,20 +208,28 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
 
 
 def summed(rows: Sequence[Row]) -> dict[str, Any]:
-    """The verdicts of an area: in words, and as shares of a bar."""
+    """The verdicts of an area, in words and as shares of a bar; both count what applies to the target."""
     counts = count(rows)
+    applicable = len(rows) - counts.pop("not_applicable")
     waivers = sum(map(waived, rows))
     failed = [row for row in rows if broken(row) and not waived(row)]
     unscored = sum(not scored(row) for row in failed)
     musts = sum(scored(row) and row["level"] == "MUST" for row in failed)
     shoulds = len(failed) - unscored - musts
-    applicable = len(rows) - counts["not_applicable"]
-    passed = f"{counts['pass']}/{applicable}" if applicable else word("not_applicable")
-    words = ((musts, "broken"), (shoulds, "SHOULD broken"), (waivers, "waived"), (unscored, "not scored"))
+    unsettled = counts["inconclusive"] + counts["not_run"] + counts["error"]
+    words = (
+        (musts, "broken"),
+        (shoulds, "SHOULD broken"),
+        (waivers, "waived"),
+        (unscored, "not scored"),
+        (unsettled, "not verified"),
+        (applicable, "passed"),
+    )
+    said = next((f"{number} of {applicable} {text}" for number, text in words if number), word("not_applicable"))
     return {
-        "mood": "bad" if musts else "meh" if shoulds or waivers or unscored else "",
-        "said": next((f"{number} {text}" for number, text in words if number), passed),
-        "shares": [(outcome, counts[outcome]) for outcome in OUTCOMES if counts[outcome]],
+        "mood": "bad" if musts else "meh" if shoulds or waivers or unscored or unsettled else "",
+        "said": said,
+        "shares": [(outcome, number) for outcome, number in counts.items() if number],
     }
 
 

@@ -50,18 +50,22 @@ def gates(row: Row, *, strict: bool = False) -> bool:
 
 
 def shown_as(row: Row, *, strict: bool = False) -> str:
-    """What a test runner calls it: `failure`, `error` (of the suite), `warning`, `skipped` or `passed`.
+    """What a test runner calls it: `failure`, `error`, `expected` (failure), `skipped` or `passed`.
 
-    Inconclusive is a failure where the run is incomplete without the verdict: a skipped test would look green.
+    Failures are what makes the target non-conformant, so that every output counts the same; what is broken and does
+    not gate is an expected failure. An error is a fault of the suite, or an inconclusive verdict without which the run
+    is incomplete: a skipped test would look green.
     """
     outcome = row["outcome"]
     if outcome == "error":
         return "error" if scored(row) else "skipped"
-    if gates(row, strict=strict) or (outcome == "inconclusive" and row["incomplete"]):
+    if gates(row, strict=strict):
         return "failure"
+    if outcome == "inconclusive" and row["incomplete"]:
+        return "error"
     if outcome in {"inconclusive", "not_run", "not_applicable"}:
         return "skipped"
-    return "warning" if broken(row) else "passed"
+    return "expected" if broken(row) else "passed"
 
 
 def index(rows: Iterable[Row]) -> dict[str, int]:
@@ -74,6 +78,12 @@ def score(rows: Iterable[Row]) -> dict[str, int]:
     """Passed MUSTs of the verified ones."""
     verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in _VERIFIED and scored(row)]
     return {"passed": sum(row["outcome"] == "pass" for row in verified), "of": len(verified)}
+
+
+def verified_and_passed(counted_musts: Mapping[str, Any]) -> str:
+    """Index and score in words, of results or of a certificate."""
+    index, score = counted_musts["index"], counted_musts["score"]
+    return f"{index['verified']} of {plural(index['of'], 'MUST')} verified, {score['passed']} of these passed"
 
 
 def waived(row: Row) -> bool:

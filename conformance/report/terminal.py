@@ -18,6 +18,7 @@ from conformance.report.tally import (
     scored,
     seen_in_recordings,
     urgency,
+    verified_and_passed,
     waived,
     waiver_text,
 )
@@ -79,24 +80,21 @@ def blocks(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def summary(results: Mapping[str, Any]) -> str:
-    """The last lines of a run: result, index and score, counts, cost, and why it is incomplete."""
+    """The last lines of a run: result, MUSTs verified and passed, counts, cost, and why it is incomplete."""
     result, because = headline(results)
     numbers = count(results["requirements"])
     counts = ", ".join(f"{numbers[outcome]} {word(outcome)}" for outcome in OUTCOMES if numbers[outcome])
     waivers = sum(map(waived, results["requirements"]))
-    index, score, totals = results["index"], results["score"], results["totals"]
-    verified = f"index {index['verified']}/{index['of']} MUSTs verified"
+    score, totals = results["score"], results["totals"]
     tokens = f"{totals['prompt_tokens']:,} prompt and {totals['completion_tokens']:,} completion tokens"
     lines = [
         f"{visible(results['target']['name'])}: {result}. {because}",
-        f"  {verified}, score {score['passed']}/{score['of']} of these passed",
+        f"  {verified_and_passed(results)}",
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
         f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
     ]
     if results.get("recorded"):
-        lines[1] = (
-            f"  {seen_in_recordings(results)}, score {score['passed']}/{score['of']} of the verified MUSTs passed"
-        )
+        lines[1] = f"  {seen_in_recordings(results)}, {score['passed']} of {score['of']} verified MUSTs passed"
     said, warning = ("", "") if results.get("recorded") else drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
     classes = results.get("classes")
