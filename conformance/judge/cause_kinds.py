@@ -107,7 +107,7 @@ KINDS: Final = {
     ),
     "member": Kind("{subject}{where}", Harm.MISSING_MEMBER, "clients that read it by the document fail"),
     "identity": Kind(
-        "ids or times are wrong{where}", Harm.MISSING_MEMBER, "replies cannot be told apart, found again or ordered"
+        "ids or times are wrong{where}", Harm.MISSING_MEMBER, "replies cannot be distinguished, found again or ordered"
     ),
     "error-as-success": Kind(
         "errors are sent with HTTP 200{where}", Harm.MISSING_MEMBER, "a client takes an error for a completion"
