@@ -94,7 +94,54 @@ def test_chips_of_one_kind_add_up_and_kinds_narrow(visit, pages):
     assert shown(tab) == ["errors.envelope.members"]
     assert tab.locator("#shown").inner_text() == "1 of 8 requirements"
     tab.get_by_role("button", name="Clear filters").click()
+    assert len(shown(tab)) == 6
+
+
+def test_filters_are_in_the_address_and_survive_a_reload(visit, pages):
+    tab = visit(pages / "failing/report.html")
+    tab.get_by_role("button", name="fail 1").click()
+    tab.get_by_role("button", name="MUST", exact=True).click()
+    tab.locator("#q").fill("chunk")
+    assert tab.evaluate("location.hash") == "#?o=fail&l=MUST&q=chunk"
+    tab.reload()
+    assert shown(tab) == ["usage.chunk.empty-choices"]
+    assert tab.locator("#q").input_value() == "chunk"
+    assert tab.get_by_role("button", name="fail 1").get_attribute("aria-pressed") == "true"
+    tab.get_by_role("button", name="Clear filters").click()
+    assert tab.evaluate("location.hash") == ""
+
+
+def test_an_address_may_have_a_row_and_filters(visit, pages):
+    tab = visit(pages / "failing/report.html", "#usage.chunk.empty-choices?l=MUST")
+    tab.locator("tbody[id='usage.chunk.empty-choices'] .ev.here").wait_for()
+    assert "errors.envelope.members" not in shown(tab)
+    tab.evaluate("location.hash = '#stream.id.one'")
+    tab.locator("tbody[id='stream.id.one'] .detail").wait_for()
+    tab.wait_for_function("location.hash === '#stream.id.one?l=MUST'")
+
+
+def test_keys_lead_to_the_next_and_the_previous_failure(visit, pages):
+    tab = visit(pages / "failing/report.html")
+    seen = []
+    for key in "nnnp":
+        tab.keyboard.press(key)
+        seen.append(tab.evaluate("document.activeElement.closest('.r').id"))
+    assert seen == ["usage.chunk.empty-choices", "stream.id.one", "errors.envelope.members", "stream.id.one"]
+    assert tab.evaluate("location.hash") == "#stream.id.one"
+    tab.locator("#q").focus()
+    tab.keyboard.press("n")
+    assert tab.locator("#q").input_value() == "n"
+
+
+def test_what_passed_is_folded_until_it_is_asked_for(visit, pages):
+    tab = visit(pages / "failing/report.html")
+    assert "usage.total.adds-up" not in shown(tab)
+    tab.get_by_role("button", name="Show 2 more: passed or not applicable").click()
     assert len(shown(tab)) == 8
+    tab.reload()
+    assert len(shown(tab)) == 8
+    plain = visit(pages / "failing/report.html", java_script_enabled=False)
+    assert plain.locator("tbody[id='usage.total.adds-up']").is_visible()
 
 
 def test_search_looks_into_messages_and_says_when_nothing_fits(visit, pages):
@@ -156,7 +203,7 @@ def test_a_deep_link_to_a_row_that_is_filtered_out_clears_the_filter(visit, page
     tab.get_by_role("button", name="pass 1").click()
     tab.evaluate("location.hash = '#usage.chunk.empty-choices'")
     tab.locator("tbody[id='usage.chunk.empty-choices'] .ev.here").wait_for()
-    assert len(shown(tab)) == 8
+    assert len(shown(tab)) == 6
 
 
 def test_columns_sort_both_ways(visit, pages):
@@ -270,6 +317,23 @@ def test_no_width_needs_sideways_scrolling(visit, pages, width):
     tab.set_viewport_size({"width": width, "height": 800})
     tab.locator("tbody:target .ev.here").wait_for()
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("name", ["index.html", "history.html"])
+def test_a_phone_shows_all_of_the_targets_without_sideways_scrolling(visit, pages, name):
+    tab = visit(pages / name)
+    tab.set_viewport_size({"width": 390, "height": 800})
+    tab.evaluate("document.querySelectorAll('[data-all=true]').forEach((button) => button.click())")
+    frames = "document.querySelectorAll('html, .wide:not(:has(.delta))')"
+    assert tab.evaluate(f"Array.from({frames}).every((frame) => frame.scrollWidth <= frame.clientWidth)")
+
+
+def test_the_names_of_targets_stay_in_sight_while_areas_are_read(visit, pages):
+    tab = visit(pages / "index.html")
+    tab.set_viewport_size({"width": 1300, "height": 300})
+    tab.get_by_role("button", name="open all").click()
+    tab.evaluate("document.querySelector('.matrix').lastElementChild.scrollIntoView({ block: 'end' })")
+    assert tab.evaluate("document.querySelector('.matrix thead th').getBoundingClientRect().top") == 0
 
 
 def test_a_page_of_six_hundred_exchanges_opens_quickly(visit, tmp_path):

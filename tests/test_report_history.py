@@ -12,7 +12,7 @@ import pytest
 
 from conformance.cli import _guarded
 from conformance.model import Level, Outcome
-from conformance.report import history, outputs, results
+from conformance.report import history, outputs, results, trend
 from conformance.report.trend import Point, draw
 from tests.test_report_page import Tree
 
@@ -79,21 +79,41 @@ def test_the_page_tells_what_each_run_broke_and_fixed(nights):
     assert text.index("2025-10-12 08:53") < text.index("2025-10-11 08:53") < text.index("2025-10-10 08:53")
 
 
+def test_the_page_begins_with_what_changed_in_the_latest_run(nights):
+    write(nights / "d", Outcome.FAIL, Outcome.PASS, Outcome.WARN, day=4)
+    write(nights / "o", Outcome.PASS, target=fake_runs.target("another"))
+    text = Tree(page_of(nights)).text.replace(". ", ".")
+    assert text.index("1 newly broken in the latest runs") < text.index("6 runs of 2 targets")
+    latest = text[text.index("What changed in the latest run") :]
+    assert latest.index("example newly broken usage.row-0 no") < latest.index("Runs, newest first")
+    assert latest.index("example") < latest.index("another")
+
+
+def test_a_night_without_an_answer_is_a_gap_and_the_next_is_compared_with_the_one_before(nights):
+    write(nights / "d", Outcome.NOT_RUN, Outcome.NOT_RUN, day=3.5, incomplete=("connection refused",))
+    page = page_of(nights)
+    assert "1 target not judged in the latest run" in page
+    assert page.count('<rect class="gap"') == 1
+    write(nights / "e", Outcome.PASS, Outcome.PASS, Outcome.WARN, day=4)
+    page = page_of(nights)
+    assert "Nothing broken or fixed in the latest run" in page
+    assert "1 not judged, drawn as empty frames (connection refused)" in page
+
+
 def test_an_incomplete_run_is_hollow_and_its_counts_are_lower_bounds(nights):
     page = page_of(nights)
     text = Tree(page).text
     assert "at least 0 MUST, 1 SHOULD" in text
-    assert "1 incomplete: hollow points, and numbers with + because more may be broken" in text
+    assert "1 incomplete: hollow, and numbers with + because more may be broken" in text
     assert "the budget ended" in text
     assert ">1+</text>" in page
-    assert page.count('<circle class="kept unsure"') == 1
-    assert page.count('<path class="kept unsure"') == 2
-    assert page.count('<path class="kept"') == 1
+    assert page.count('<rect class="shoulds unsure"') == 1
+    assert page.count('<rect class="shoulds"') == 2
 
 
 def test_a_check_that_crashed_leaves_its_run_unsettled(tmp_path):
     write(tmp_path / "a", Outcome.PASS, Outcome.ERROR)
-    assert '<circle class="kept unsure"' in page_of(tmp_path)
+    assert '<circle class="none unsure"' in page_of(tmp_path)
 
 
 def test_where_the_contract_changed_numbers_do_not_compare_and_a_line_says_so(nights):
@@ -142,7 +162,7 @@ def test_what_cannot_be_read_is_named_and_left_out(nights):
 
 
 def points(number, **more):
-    return [Point(f"2026-01-{1 + place % 28:02}", 1.0, 0.5, place % 3, 0, True, **more) for place in range(number)]
+    return [Point(f"2026-01-{1 + place % 28:02}", place % 3, 0, True, **more) for place in range(number)]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 60, 400])
@@ -152,7 +172,7 @@ def test_any_number_of_runs_is_drawn_inside_its_frame(number):
     for one in root.iter():
         for name, most in (("cx", wide), ("x", wide), ("cy", high), ("y", high)):
             assert 0 <= float(one.get(name, 0)) <= most
-    assert len(root.findall("circle")) == 2 * number
+    assert len(root.findall("circle")) + len(root.findall("rect")) == number
 
 
 def test_bars_grow_with_what_is_broken_and_nothing_broken_has_none():
@@ -161,13 +181,23 @@ def test_bars_grow_with_what_is_broken_and_nothing_broken_has_none():
     assert tall[1] == 2 * tall[0]
 
 
-def test_a_run_that_verified_nothing_has_no_score_to_draw():
-    root = ElementTree.fromstring(draw([Point("2026-01-01", 0.0, None, 0, 0, False)]))
-    assert [one.get("class") for one in root.findall("circle")] == ["verified unsure"]
+def test_one_broken_promise_is_a_quarter_of_the_height_however_many_are_kept():
+    root = ElementTree.fromstring(draw([Point("2026-01-01", 0, 0, True), Point("2026-01-02", 1, 0, True)]))
+    (bar,) = root.findall("rect")
+    assert float(bar.get("height")) == (trend.BASE - trend.TOP) / 4
+    assert [one.text for one in root.findall("text")][:5] == ["0", "1", "2", "3", "4"]
+
+
+def test_a_run_without_an_answer_is_a_gap_with_its_reason():
+    root = ElementTree.fromstring(draw([Point("2026-01-01", 0, 0, False, gap="connection refused")]))
+    (frame,) = root.findall("rect")
+    assert frame.get("class") == "gap"
+    assert frame.find("title").text == "2026-01-01: not judged, connection refused"
+    assert root.findall("circle") == []
 
 
 def test_what_a_drawing_says_is_escaped():
-    drawn = draw([Point("<img>", 1.0, 1.0, 1, 1, True, "<script>")])
+    drawn = draw([Point("<img>", 1, 1, True, "<script>"), Point("<img>", 0, 0, False, gap="<script>")])
     assert not re.search("<(img|script)", drawn)
 
 

@@ -273,3 +273,18 @@ def test_of_many_findings_the_first_are_listed_and_the_others_counted():
     rows = [replace(fake_runs.broken(), requirement=fake_runs.requirement(f"usage.row-{n}")) for n in range(20)]
     html = page.render(results.document(fake_runs.run(*rows)))
     assert f">and {20 - page.MOST_LISTED} more below</a>" in html
+
+
+def test_the_index_has_failing_targets_first_and_says_each_reason_once():
+    down = fake_runs.run(
+        fake_runs.verdict(Outcome.NOT_RUN, reason="the budget ended", incomplete=True),
+        incomplete=("http://127.0.0.1:9 gave no reply: connection refused",),
+    )
+    found = {
+        "a": results.document(fake_runs.run(fake_runs.verdict())),
+        "b": results.document(down),
+        "c": results.document(fake_runs.failing()),
+    }
+    html = index.render(found)
+    assert re.findall(r'<th scope="row"><a href="(\w)/report.html">', html) == ["c", "b", "a"]
+    assert html.count("gave no reply") == 1

@@ -11,12 +11,15 @@ from markupsafe import Markup
 
 from conformance.report.page import environment, shell, summed
 from conformance.report.results import read
-from conformance.report.tally import Row, broken, by_area, embedded, headline, targets_conform
+from conformance.report.tally import Row, by_area, embedded, gates, headline, targets_conform
 from conformance.report.verdict_words import MEANINGS
 
 Results = Mapping[str, Any]
 RESULTS: Final = "results.json"
 REPORT: Final = "report.html"
+MOST_BESIDE: Final = 6
+"""Targets whose columns fit a screen; the table of more is scrolled in a frame of its own."""
+_FIRST: Final = ("broken", "suite_fault", "incomplete", "conformant")
 
 
 def collect(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -39,12 +42,20 @@ def write(folder: Path) -> Path:
 
 def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
     """The page; `found` has the results by directory, `left_out` the files that could not be read, with the reason."""
-    heads = [_head(directory, results) for directory, results in found.items()]
-    areas = _areas(list(found.values()), [head["href"] for head in heads])
+    heads = sorted((_head(directory, results) for directory, results in found.items()), key=_urgency)
+    areas = _areas([head["results"] for head in heads], [head["href"] for head in heads])
     conforming = [(results["verdict"] == "conformant", embedded(results)) for results in found.values()]
     title = targets_conform(conforming) if found else "No results yet"
     template = environment().get_template("index.jinja2")
-    body = template.render(said=title, heads=heads, areas=areas, legend=MEANINGS.items(), left_out=left_out)
+    body = template.render(
+        said=title,
+        verdict=heads[0]["results"]["verdict"] if heads else "",
+        heads=heads,
+        areas=areas,
+        many=len(heads) > MOST_BESIDE,
+        legend=MEANINGS.items(),
+        left_out=left_out,
+    )
     return shell(f"Conformance: {title}", Markup(body))  # noqa: S704 - rendered with escaping on
 
 
@@ -55,9 +66,15 @@ def _head(directory: str, results: Results) -> dict[str, Any]:
         "verdict": verdict,
         "because": because,
         "embedded": embedded(results),
-        "broken": sum(broken(row) for row in results["requirements"]),
+        "broken": sum(gates(row, strict=results["strict"]) for row in results["requirements"]),
+        "incomplete": [reason for reason in results["incomplete"] if not because.startswith(reason)],
         "results": results,
     }
+
+
+def _urgency(head: Mapping[str, Any]) -> tuple[int, int]:
+    """Failing targets first, those that break most at the top; then what could not be judged; then by name."""
+    return _FIRST.index(head["results"]["verdict"]), -head["broken"]
 
 
 def _areas(found: Sequence[Results], links: Sequence[str]) -> list[dict[str, Any]]:

@@ -70,6 +70,7 @@ def environment() -> Environment:
         "message": findings.message,
         "evidence_first": findings.evidence_first,
         "finding": findings.finding,
+        "folded": _folded,
         "pre": pre,
         "word": word,
     }
@@ -123,6 +124,7 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         levels=[name for name in ("MUST", "SHOULD", "MAY") if any(row["level"] == name for row in rows)],
         layers=sorted({row["layer"] for row in rows}),
         columns=COLUMNS,
+        folded=sum(map(_folded, rows)),
         legend=MEANINGS.items(),
         transcripts=transcripts,
         anchors={shown.case: shown.anchor for shown in transcripts},
@@ -231,6 +233,11 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
         "said": said,
         "shares": [(outcome, number) for outcome, number in counts.items() if number],
     }
+
+
+def _folded(row: Row) -> bool:
+    """Whether a report shows the row only when asked: what passed or does not apply hides what a reader looks for."""
+    return row["outcome"] in {"pass", "not_applicable"}
 
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # where a long camel-case name may be broken

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import ssl
 import time
 import urllib.request
@@ -182,6 +183,10 @@ def _root(error: BaseException) -> BaseException:
 
 def _error_text(error: Exception) -> str:
     root = _root(error)
+    if isinstance(root, OSError) and root.errno and not isinstance(root, ssl.SSLError):
+        # asyncio puts its own words and the address as a tuple into the text of the error
+        said = os.strerror(root.errno) if root.errno > 0 else root.strerror or ""
+        return said[:1].lower() + said[1:]
     message = str(root) or str(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 

@@ -21,6 +21,7 @@
   // rows
   const rows = all('.reqs .r')
   const set = (row, open) => {
+    textOf(row) // before evidence is cloned into the row, so that a search finds the same in opened rows
     one('.open', row).setAttribute('aria-expanded', open)
     one('.d', row).hidden = !open
     const pair = open && one('.pair:empty', row)
@@ -59,54 +60,103 @@
     else select()
   })
 
-  // filters: chips of one kind add up, kinds narrow one another
+  // filters: chips of one kind add up, kinds narrow one another; all are in the fragment of the address, behind a `?`
   const search = one('#q')
+  const fold = one('#fold')
   const chosen = {}
   const words = new Map()
+  let unfolded = false
   const textOf = (row) => {
     if (!words.has(row)) words.set(row, row.textContent.toLowerCase())
     return words.get(row)
   }
+  const address = () => {
+    const fragment = location.hash.slice(1)
+    const mark = fragment.indexOf('?')
+    let id = mark < 0 ? fragment : fragment.slice(0, mark)
+    try { id = decodeURIComponent(id) } catch { id = '' }
+    return { id, filters: mark < 0 ? null : new URLSearchParams(fragment.slice(mark + 1)) }
+  }
+  const remember = (id) => {
+    const filters = new URLSearchParams()
+    Object.entries(chosen).forEach(([key, values]) => values.forEach((value) => filters.append(key, value)))
+    if (search && search.value.trim()) filters.set('q', search.value.trim())
+    if (unfolded) filters.set('all', '1')
+    const said = String(filters)
+    const wanted = '#' + encodeURI(id) + (said ? '?' + said : '')
+    if (wanted !== (location.hash || '#')) history.replaceState(null, '', wanted)
+  }
+  const folded = (row) => /^(pass|not_applicable)$/.test(row.dataset.o)
   const filter = () => {
     const asked = search.value.trim().toLowerCase().split(/\s+/).filter(Boolean)
+    const narrowed = asked.length > 0 || Object.values(chosen).some((values) => values.size)
     let shown = 0
     rows.forEach((row) => {
       const fits = Object.entries(chosen).every(([key, values]) => !values.size || values.has(row.dataset[key])) &&
         asked.every((word) => textOf(row).includes(word))
-      row.hidden = !fits
+      row.hidden = !fits || (!narrowed && !unfolded && folded(row))
       shown += fits
     })
-    const narrowed = asked.length || Object.values(chosen).some((values) => values.size)
-    one('#shown').textContent = narrowed ? shown + ' of ' + rows.length + ' requirements' : rows.length + ' requirements'
+    const areas = Array.from(chosen.a || [])
+    one('#shown').textContent = narrowed
+      ? shown + ' of ' + rows.length + ' requirements' + (areas.length ? ' in ' + areas.join(', ') : '')
+      : rows.length + ' requirements'
     one('#clear').hidden = !narrowed
     one('#none').hidden = shown > 0
+    fold.hidden = narrowed || unfolded || !rows.some(folded)
   }
-  const press = (button, key, value) => {
+  const buttons = () => all('.chip, .area')
+  const kind = (button) => button.dataset.area ? ['a', button.dataset.area] : [button.dataset.key, button.dataset.value]
+  const choose = (button, on) => {
+    const [key, value] = kind(button)
     const values = chosen[key] = chosen[key] || new Set()
-    const on = !values.has(value)
     if (on) values.add(value); else values.delete(value)
     button.setAttribute('aria-pressed', on)
+  }
+  const changed = () => { filter(); remember(address().id) }
+  const press = (button) => { choose(button, button.getAttribute('aria-pressed') !== 'true'); changed() }
+  const clear = () => {
+    buttons().forEach((button) => choose(button, false))
+    search.value = ''
     filter()
   }
-  const clear = () => {
-    Object.values(chosen).forEach((values) => values.clear())
-    all('.chip, .area').forEach((button) => button.setAttribute('aria-pressed', false))
-    if (search) search.value = ''
+  const restore = (filters) => {
+    buttons().forEach((button) => { const [key, value] = kind(button); choose(button, filters.getAll(key).includes(value)) })
+    search.value = filters.get('q') || ''
+    unfolded = filters.has('all')
     filter()
+  }
+  const visit = (row) => {
+    rows.forEach((other) => other.classList.toggle('at', other === row))
+    set(row, true)
+    row.scrollIntoView()
+  }
+  const step = (forward) => {
+    const failures = all('.reqs .r').filter((row) => !row.hidden && /^(fail|flaky|warn|error)$/.test(row.dataset.o))
+    const here = failures.findIndex((row) => row.classList.contains('at'))
+    const next = failures[here < 0 ? (forward ? 0 : failures.length - 1) : here + (forward ? 1 : -1)]
+    if (!next) return
+    remember(next.id)
+    visit(next)
+    one('.open', next).focus({ preventScroll: true })
   }
   if (search) {
-    all('.chip').forEach((chip) => chip.addEventListener('click', () => press(chip, chip.dataset.key, chip.dataset.value)))
+    all('.chip').forEach((chip) => chip.addEventListener('click', () => press(chip)))
     all('.area').forEach((area) => area.addEventListener('click', () => {
-      press(area, 'a', area.dataset.area)
+      press(area)
       if (area.getAttribute('aria-pressed') === 'true') one('#requirements').scrollIntoView()
     }))
-    search.addEventListener('input', filter)
-    one('#clear').addEventListener('click', clear)
+    search.addEventListener('input', changed)
+    one('#clear').addEventListener('click', () => { clear(); remember(address().id) })
+    one('button', fold).addEventListener('click', () => { unfolded = true; changed() })
     document.addEventListener('keydown', (event) => {
-      if (event.key === '/' && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) {
+      if (event.ctrlKey || event.metaKey || event.altKey) return
+      if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return
+      if (event.key === '/') {
         event.preventDefault()
         search.focus()
       }
+      if (event.key === 'n' || event.key === 'p') step(event.key === 'n')
     })
   }
 
@@ -138,26 +188,28 @@
     const sorted = order.slice()
     if (key) sorted.sort((a, b) => { const x = key(a), y = key(b); return x < y ? -1 : x > y ? 1 : 0 })
     if (down) sorted.reverse()
-    sorted.forEach((row) => row.parentElement.insertBefore(row, one('#none')))
+    sorted.forEach((row) => row.parentElement.insertBefore(row, fold))
   }))
 
-  // deep links
+  // deep links: filters that the address does not mention stay, unless they hide the row
   const follow = () => {
-    let id = location.hash.slice(1)
-    try { id = decodeURIComponent(id) } catch { return }
+    const { id, filters } = address()
+    if (search && filters) restore(filters)
     const target = id && document.getElementById(id)
-    if (!target) return
-    if (target.matches('.reqs .r')) {
+    if (target && target.matches('.reqs .r')) {
       if (target.hidden) clear()
-      set(target, true)
+      if (target.hidden) { unfolded = true; filter() }
+      visit(target)
+    } else if (target) {
+      if (target.matches('details')) target.open = true
+      target.scrollIntoView()
     }
-    if (target.matches('details')) target.open = true
-    target.scrollIntoView()
+    if (search) remember(id)
   }
   addEventListener('hashchange', follow)
   document.addEventListener('click', (event) => {
     const link = event.target.closest('a[href^="#"]')
-    if (link && link.hash === location.hash) follow()
+    if (link && link.hash.slice(1) === encodeURI(address().id)) follow()
   })
 
   // narrow pages and print hide columns, so cells that span all columns must span fewer
