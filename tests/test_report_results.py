@@ -51,7 +51,7 @@ def test_the_document_is_ascii_with_one_requirement_a_line():
     text = results.dumps(document)
     assert text.isascii()
     assert json.loads(text) == document
-    lines = [line for line in text.splitlines() if '"id": ' in line]
+    lines = [line for line in text.splitlines() if '"promise": ' in line]
     assert len(lines) == len(document["requirements"])
 
 

@@ -13,8 +13,14 @@ def document(name="failing", **more):
     return results.document(getattr(fake_runs, name)(), **more)
 
 
-def test_a_failure_is_told_in_few_lines():
-    assert next(terminal.blocks(document())).splitlines() == [
+def test_a_failure_is_told_in_few_lines_below_its_cause():
+    lines = next(terminal.blocks(document())).splitlines()
+    assert lines[:3] == [
+        "CAUSE 1 of 1 example (MUST): token counts are wrong",
+        "  means     bills and budgets are wrong (2 of 6)",
+        "  also      2 requirements broken with it: errors.envelope.members, stream.id.one",
+    ]
+    assert lines[3:] == [
         "FAIL example usage.chunk.empty-choices (MUST)",
         "  promised  The chunk that reports usage has an empty choices list.",
         "            [specs/example/openapi.yaml#/components/schemas/StreamOptions/properties/include_usage]",
@@ -51,7 +57,7 @@ def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_
     found = document()
     found["target"] = {**found["target"], "name": "gateway", "model": "org/a b"}
     lines = next(terminal.blocks(found)).splitlines()
-    assert lines[0] == "FAIL gateway usage.chunk.empty-choices (MUST)"
+    assert "FAIL gateway usage.chunk.empty-choices (MUST)" in lines
     (repeat,) = (line for line in lines if line.startswith("  repeat"))
     assert repeat.endswith("--base-url http://127.0.0.1:8080/v1 --model 'org/a b' --name gateway")
     found["target"]["base_url"] = "recorded"
@@ -60,7 +66,7 @@ def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_
 
 def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():
     heads = [block.splitlines()[0] for block in terminal.blocks(document())]
-    assert [head.split()[0] for head in heads] == ["FAIL", "FLAKY", "WARN", "ERROR", "INCONCLUSIVE", "NOT"]
+    assert [head.split()[0] for head in heads] == ["CAUSE", "ERROR", "INCONCLUSIVE", "NOT"]
     assert not any("usage.total" in head or "echo.prefix" in head for head in heads)
 
 

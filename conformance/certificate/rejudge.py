@@ -114,5 +114,5 @@ def complete(derived: Mapping[str, Any], required: RequirementSet) -> Iterator[R
             yield Rejection("REQUIREMENT_OPEN", f"{name} ({level}) is required and has no verdict")
         elif row["outcome"] == "error":
             yield Rejection("SUITE_FAULT", f"{name}: {row['reason']:.160}")
-        elif row["incomplete"]:
+        elif row["incomplete"] or (row.get("blocked_by") and row["level"] == "MUST"):
             yield Rejection("REQUIREMENT_OPEN", f"{name} ({level}) is {row['outcome']}: {row['reason']:.160}")

@@ -79,7 +79,13 @@ class _Row:
 
     @property
     def group(self) -> str:
-        return load()[self.verdict.requirement.check].group
+        check = load().get(self.verdict.requirement.check)
+        return check.group if check else ""
+
+    @property
+    def area(self) -> str:
+        check = load().get(self.verdict.requirement.check)
+        return check.area if check else ""
 
     @property
     def parameter(self) -> str:
@@ -463,7 +469,7 @@ def _refused_null(x: Exchange) -> bool:
 
 
 def _combines(row: _Row) -> bool:
-    return load()[row.verdict.requirement.check].area == "limits" and not row.group
+    return row.area == "limits" and not row.group
 
 
 def _refuses(name: str) -> Callable[[Exchange], bool]:
@@ -477,7 +483,7 @@ def _refused_with(settings: Settings, sent: _Sent) -> Callable[[Exchange], bool]
 def _unfinished(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     """Rows on replies that do not come, or that break off."""
     for row in rows:
-        if load()[row.verdict.requirement.check].area != "robustness" and row.group != "burst":
+        if row.area != "robustness" and row.group != "burst":
             continue
         if row.topic is Topic.TEXT:
             continue
@@ -563,12 +569,12 @@ def _joins(draft: _Draft, other: _Draft, sent: _Sent) -> bool:
 _FIRST: Final = (Topic.FRAMING, Topic.MEMBER, Topic.IDENTITY)
 
 
-def _depth(row: _Row, sent: _Sent) -> tuple[int, int, int, str]:
+def _depth(row: _Row, sent: _Sent) -> tuple[int, int, int, int, str]:
     """What is looked at first: what others are read from, what one setting alone shows, what is broken most often."""
     order = list(Topic)
     tier = _FIRST.index(row.topic) if row.topic in _FIRST else len(_FIRST) + (row.topic is Topic.RELATION)
     compared = bool(row.group) and row.topic in {Topic.CHOICES, Topic.TEXT} and len(sent.alone(row)) == 1
-    return tier, -len(sent.exchanges) if compared else -len(row.cases), order.index(row.topic), row.id
+    return tier, -len(sent.exchanges) if compared else -len(row.cases), order.index(row.topic), _level(row), row.id
 
 
 def _level(row: _Row) -> int:
@@ -682,8 +688,7 @@ def _subject(row: _Row, sent: _Sent) -> str:
         for subject in (*row.verdict.broke, *row.verdict.kept)
     ]
     common = set.intersection(*names) - sent.habitual if names else set()
-    area = load()[row.verdict.requirement.check].area
-    return area if area in common else next(iter(common)) if len(common) == 1 else ""
+    return row.area if row.area in common else next(iter(common)) if len(common) == 1 else ""
 
 
 def _members(x: Exchange) -> Collection[str]:

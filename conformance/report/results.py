@@ -16,16 +16,18 @@ from jsonschema.exceptions import best_match
 from conformance import __version__
 from conformance.config.waivers import Waiver
 from conformance.judge.catalogue import load
+from conformance.judge.causes import causes
 from conformance.model import Credential
 from conformance.model.budget import CERTIFY, PROFILES, planned_as
 from conformance.model.clock import today
 from conformance.plan import PlanOptions, plan_context
 from conformance.plan.input_classes import exercised
 from conformance.report import drawn
+from conformance.report.causes import attributed, entries
 from conformance.report.replay_commands import Destination, curl, python
 from conformance.report.tally import VERDICTS, exit_code, index, score
 from conformance.report.waivers import apply
-from conformance.run.reproducer import not_alone, readable_first, seen
+from conformance.run.reproducer import SHRINK, not_alone, readable_first, seen
 from conformance.selftest.mutation_score import mutation_score
 
 if TYPE_CHECKING:
@@ -64,7 +66,9 @@ def document(
     target = {**run.target.described(), "path": contract.path}
     to = Destination.of(target, folder)
     judged = [_row(verdict, to, exchanges, run) for verdict in run.verdicts]
-    rows, faults = apply(judged, waivers, run.target.name, day or today())
+    marked, faults = apply(judged, waivers, run.target.name, day or today())
+    found = causes(contract, run.verdicts, (x for x in run.exchanges if x.case.origin != SHRINK))
+    rows = attributed(marked, found)
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
     return {
         "schema": SCHEMA,
@@ -95,6 +99,7 @@ def document(
         "classes": _classes(run),
         "index": index(rows),
         "score": score(rows),
+        "causes": entries(found, rows),
         "requirements": rows,
     }
 
@@ -141,6 +146,8 @@ def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], r
         "exchanges": verdict.exchanges,
         "violations": verdict.violations,
         "incomplete": verdict.incomplete and requirement.scored,
+        "cause": None,
+        "blocked_by": None,
         "waiver": None,
         "not_scored": None if requirement.scored else ADDED,
         "evidence": [
@@ -178,10 +185,15 @@ def _smallest(case: RequestCase, to: Destination, evidence: Evidence | None) -> 
 
 
 def dumps(results: Mapping[str, Any]) -> str:
-    """The document as ASCII JSON with one requirement per line, so that runs can be compared line by line."""
-    head = {name: value for name, value in results.items() if name != "requirements"}
-    rows = ",\n  ".join(json.dumps(row) for row in results["requirements"])
-    return json.dumps(head, indent=1)[:-2] + f',\n "requirements": [\n  {rows}\n ]\n}}\n'
+    """The document as ASCII JSON with one cause and one requirement a line, so that runs can be compared by line."""
+    listed = ("causes", "requirements")
+    head = {name: value for name, value in results.items() if name not in listed}
+    parts = [
+        f' "{name}": [\n  {rows}\n ]'
+        for name in listed
+        if (rows := ",\n  ".join(map(json.dumps, results.get(name, ())))) or name in results
+    ]
+    return json.dumps(head, indent=1)[:-2] + ",\n" + ",\n".join(parts) + "\n}\n"
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any, Final
 
-from conformance.report import drawn
+from conformance.report import causes, drawn
 from conformance.report.findings import evidence_first, examined
 from conformance.report.replay_commands import again, one_line
 from conformance.report.tally import (
@@ -26,6 +26,8 @@ from conformance.report.text import visible
 from conformance.report.verdict_words import OUTCOMES, word
 
 WIDTH: Final = 118
+MOST_BLOCKED: Final = 5
+MOST_CAUSES: Final = 12
 
 
 def block(row: Row, results: Mapping[str, Any]) -> str:
@@ -69,14 +71,37 @@ def _field(name: str, text: str) -> list[str]:
 
 
 def blocks(results: Mapping[str, Any]) -> Iterator[str]:
-    """The blocks of all requirements that are broken, crashed or left open by an incomplete run; most urgent first."""
-    rows = [row for row in results["requirements"] if broken(row) or row["outcome"] == "error" or row["incomplete"]]
-    for row in sorted(rows, key=urgency):
+    """A block for each cause, then one for each requirement that crashed or that an incomplete run left open."""
+    rows = {row["id"]: row for row in results["requirements"]}
+    listed = causes.of(results)
+    for number, cause in enumerate(listed, 1):
+        yield _cause(cause, f"CAUSE {number} of {len(listed)}", rows, results)
+    explained = {name for cause in listed for name in cause["rows"]}
+    others = [row for name, row in rows.items() if name not in explained]
+    others = [row for row in others if broken(row) or row["outcome"] == "error" or row["incomplete"]]
+    for row in sorted(others, key=urgency):
         if row["outcome"] != "not_run":
             yield block(row, results)
-    not_run = sum(row["outcome"] == "not_run" for row in rows)
+    not_run = sum(row["outcome"] == "not_run" for row in others)
     if not_run:
         yield f"NOT RUN {plural(not_run, 'requirement')}: the run ended before the requests that show them"
+
+
+def _cause(cause: Mapping[str, Any], head: str, rows: Mapping[str, Row], results: Mapping[str, Any]) -> str:
+    """One cause, the row that shows it best, and the ids of what else is broken or blocked because of it."""
+    waived = ", waived" if cause["waived"] else ""
+    lines = [f"{head} {visible(results['target']['name'])} ({cause['level']}{waived}): {visible(cause['name'])}"]
+    said = causes.words(cause, rows)
+    if cause["observed"]:
+        lines += _field("observed", visible(f"{said.observed}; expected {said.expected}"))
+    lines += _field("means", f"{said.means} ({said.share})" if said.share else said.means)
+    also = cause["rows"][1:]
+    lines += _field("also", f"{plural(len(also), 'requirement')} broken with it: {', '.join(also)}") if also else []
+    if cause["blocked"]:
+        ids = ", ".join(cause["blocked"][:MOST_BLOCKED])
+        more = f" and {len(cause['blocked']) - MOST_BLOCKED} more" if len(cause["blocked"]) > MOST_BLOCKED else ""
+        lines += _field("blocked", f"{plural(len(cause['blocked']), 'requirement')} cannot be judged: {ids}{more}")
+    return "\n".join([*lines, block(rows[cause["rows"][0]], results)])
 
 
 def summary(results: Mapping[str, Any]) -> str:
@@ -95,6 +120,7 @@ def summary(results: Mapping[str, Any]) -> str:
     ]
     if results.get("recorded"):
         lines[1] = f"  {seen_in_recordings(results)}, {score['passed']} of {score['of']} verified MUSTs passed"
+    lines += list(_causes(results))
     said, warning = ("", "") if results.get("recorded") else drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
     classes = results.get("classes")
@@ -104,6 +130,19 @@ def summary(results: Mapping[str, Any]) -> str:
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]
     return "\n".join(lines)
+
+
+def _causes(results: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each cause, the most harmful first."""
+    listed = causes.of(results)
+    if listed:
+        yield f"  {plural(len(listed), 'cause')}:"
+    for number, cause in enumerate(listed[:MOST_CAUSES], 1):
+        counts = causes.counts(cause)
+        waived = ", waived" if cause["waived"] else ""
+        yield f"  {number:>3}. {cause['level']}{waived}: {visible(cause['name'])}{f' ({counts})' if counts else ''}"
+    if len(listed) > MOST_CAUSES:
+        yield f"       and {len(listed) - MOST_CAUSES} more"
 
 
 def _pinned(results: Mapping[str, Any]) -> Iterator[str]:

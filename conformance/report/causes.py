@@ -1,0 +1,107 @@
+"""The causes of a run as results.json has them, and in words: for terminal, page and summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from conformance.judge.causes import Cause
+from conformance.report.findings import Finding, finding
+from conformance.report.tally import Row, broken, plural, scored, waived
+
+
+def entries(found: Sequence[Cause], rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The entries of `causes` in results.json, the most harmful first, each with the evidence of its first row."""
+    by_id = {row["id"]: row for row in rows}
+    return [_entry(cause, by_id) for cause in found]
+
+
+def _entry(cause: Cause, rows: Mapping[str, Row]) -> dict[str, Any]:
+    first = rows[cause.rows[0]]
+    return {
+        "id": cause.id,
+        "kind": cause.kind,
+        "name": cause.name,
+        "level": cause.level.value,
+        "observed": cause.observed,
+        "expected": cause.expected,
+        "broken": cause.broken,
+        "examined": cause.examined,
+        "means": cause.means,
+        "rows": list(cause.rows),
+        "blocked": list(cause.blocked),
+        "waived": all(waived(rows[name]) for name in cause.rows),
+        "matrix": [list(cell) for cell in cause.matrix],
+        "evidence": first["evidence"][:1],
+    }
+
+
+def attributed(rows: Sequence[Row], found: Sequence[Cause]) -> list[dict[str, Any]]:
+    """The rows, each with the cause that it belongs to, or by which it is blocked.
+
+    A blocked row is not owed by the run where its cause speaks for it: a MUST that is broken, or a failure that is
+    waived. Behind a SHOULD alone it stays owed, or a run could conform without its verdict.
+    """
+    by_id = {row["id"]: row for row in rows}
+    cause_of = {name: cause.id for cause in found for name in cause.rows}
+    blocked_by = {name: cause for cause in found for name in cause.blocked}
+    marked = []
+    for row in rows:
+        blocking = blocked_by.get(row["id"])
+        settled = blocking is not None and any(_speaks(by_id[name]) for name in blocking.rows)
+        marked.append(
+            {
+                **row,
+                "incomplete": row["incomplete"] and not settled,
+                "cause": cause_of.get(row["id"]),
+                "blocked_by": blocking.id if blocking else None,
+            }
+        )
+    return marked
+
+
+def _speaks(row: Row) -> bool:
+    """Whether a broken row decides the result of a run, or would without its waiver."""
+    return broken(row) and ((row["level"] == "MUST" and scored(row)) or waived(row))
+
+
+def of(results: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The causes of a run; none in results of earlier versions."""
+    listed: Sequence[Mapping[str, Any]] = results.get("causes", ())
+    return listed
+
+
+def words(cause: Mapping[str, Any], rows: Mapping[str, Row]) -> Finding:
+    """What was observed and expected, how often, and what it means for a client."""
+    first = finding(rows[cause["rows"][0]])
+    share = f"{cause['broken']:,} of {cause['examined']:,}" if cause["broken"] else ""
+    if cause["observed"]:
+        return Finding(cause["observed"], cause["expected"], share, cause["means"])
+    return Finding(first.observed, first.expected, share, cause["means"])
+
+
+def counts(cause: Mapping[str, Any]) -> str:
+    """How many requirements break with it, and how many cannot be judged because of it."""
+    parts = [f"{plural(len(cause['rows']), 'requirement')} broken"] if len(cause["rows"]) > 1 else []
+    if cause["blocked"]:
+        parts.append(f"{plural(len(cause['blocked']), 'requirement')} cannot be judged because of it")
+    return ", ".join(parts)
+
+
+def table(cause: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """The matrix of a cause: rules as columns, a line for each parameter with the outcome of each rule."""
+    rules = list(dict.fromkeys(rule for _, rule, _ in cause["matrix"]))
+    lines: dict[str, dict[str, str]] = {}
+    for parameter, rule, outcome in cause["matrix"]:
+        lines.setdefault(parameter, {})[rule] = outcome
+    return rules, [(name, [cells.get(rule, "") for rule in rules]) for name, cells in lines.items()]
+
+
+def blocked(rows: Sequence[Row], level: str = "") -> Iterator[Row]:
+    """The rows that cannot be judged because of a cause, and that the run does not owe for that reason."""
+    for row in rows:
+        if row.get("blocked_by") and not row["incomplete"] and (not level or row["level"] == level) and scored(row):
+            yield row
+
+
+__all__ = ["attributed", "blocked", "counts", "entries", "of", "table", "words"]
