@@ -71,6 +71,21 @@ def members(group: Group, role: str) -> tuple[Exchange, ...]:
     return tuple(x for x in group.all(role) if comparable(x))
 
 
+def numbered(x: Exchange, context: CheckContext) -> bool:
+    """Whether an index tells which prompt a choice answers: there is one, or every requested choice came back."""
+    request = context.request(x)
+    return len(request.prompts) < 2 or len(x.choices) == request.choices
+
+
+def misnumbered(replies: Iterable[Exchange], context: CheckContext) -> Inconclusive | None:
+    """Why the choices of these replies cannot be compared by prompt; None where they can."""
+    wrong = next((x for x in replies if not numbered(x, context)), None)
+    if wrong is None:
+        return None
+    counts = f"{len(wrong.choices)} choices came back, not {context.request(wrong).choices}"
+    return Inconclusive(f"{counts}, so an index does not say which prompt a choice answers")
+
+
 def not_comparable(group: Group, *roles: str) -> Inconclusive | None:
     """Why these roles cannot be compared; None where they can."""
     for role in roles:

@@ -10,6 +10,7 @@ from itertools import chain, product
 
 from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
+from conformance.judge.channels import PAIRS, within_one_channel
 from conformance.judge.determinism import discounted, nondeterministic_prompts
 from conformance.judge.finding_cache import Conclusions, FindingCache, Packed, packed
 from conformance.judge.forms import having_form, unseen_forms
@@ -67,10 +68,15 @@ class Traffic:
         """Groups by kind. A repeat of a case has the same roles as the case itself."""
         by_id = {x.case.id: x for x in self.exchanges}
         gathered: dict[tuple[str, str], dict[str, list[Exchange]]] = defaultdict(lambda: defaultdict(list))
+        silent = {x.case.id for role in ("without", "again") for x in self.silence.get(role, ())}
         for x in self.exchanges:
+            if x.case.id in silent:
+                continue
             original = by_id.get(x.case.repeats, x)
             for part in original.case.groups or x.case.groups:
                 gathered[part.kind, part.key][part.role].append(x)
+        if self.silence:
+            gathered["alive", "silence"] |= self.silence
         for name in self.cut_beside_others:  # what a burst shows on purpose, these show by accident
             gathered["burst", name] = {"beside": [by_id[name]], "alone": self._copies[name]}
         kinds: dict[str, list[Group]] = defaultdict(list)
@@ -136,6 +142,21 @@ class Traffic:
         return frozenset() if alone_too else frozenset(alone)
 
     @cached_property
+    def silence(self) -> dict[str, list[Exchange]]:
+        """The requests without a response at the end of the run, if some of them had been answered before.
+
+        The roles: the last exchange `before`, those `without` a response, and those sent `again`.
+        """
+        in_time = sorted(self.exchanges, key=lambda x: x.attempts[0].started_at)
+        end = next((index for index, x in enumerate(reversed(in_time)) if not _is_silent(x)), len(in_time))
+        before, without = in_time[: len(in_time) - end], in_time[len(in_time) - end :]
+        answered = {x.case.id for x in before if x.successful}
+        again = [x for x in without if x.case.repeats in answered]
+        if not again or not before:
+            return {}
+        return {"before": before[-1:], "without": [x for x in without if not x.case.repeats], "again": again}
+
+    @cached_property
     def _copies(self) -> Mapping[str, list[Exchange]]:
         """The exchanges that repeat a case, by its id."""
         copies: dict[str, list[Exchange]] = defaultdict(list)
@@ -183,6 +204,10 @@ class Traffic:
         """The exchanges that are in each scope."""
         pairs = tuple(zip(self.exchanges, self.conclusions, strict=True))
         return {scope: tuple(known for x, known in pairs if rule(x)) for scope, rule in _IN_SCOPE.items()}
+
+
+def _is_silent(x: Exchange) -> bool:
+    return x.status is None and x.ending is not Ending.ABANDONED
 
 
 def cut(x: Exchange) -> bool:
@@ -338,8 +363,11 @@ def _tally(requirement: Requirement, check: Check, traffic: Traffic, context: Ch
         if isinstance(findings, int):
             tally.add_satisfied(subject, findings)
             continue
-        if isinstance(subject, Group) and traffic.nondeterministic:
-            findings = tuple(discounted(finding, subject, traffic.nondeterministic) for finding in findings)
+        if isinstance(subject, Group):
+            pairs = traffic.groups.get(PAIRS, ())
+            findings = tuple(within_one_channel(finding, subject, pairs) for finding in findings)
+            if traffic.nondeterministic:
+                findings = tuple(discounted(finding, subject, traffic.nondeterministic) for finding in findings)
         tally.add(subject, findings)
     return tally
 

@@ -20,7 +20,7 @@ from conformance import __version__
 from conformance.judge import Traffic, judge_all
 from conformance.judge.finding_cache import FindingCache
 from conformance.judge.verdicts import cut
-from conformance.model import Contract, Ending, Phase, RequestCase, Verdict
+from conformance.model import ENOUGH_REPLIES, Contract, Ending, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
@@ -39,6 +39,7 @@ INTERRUPTED: Final = "interrupted before the end"
 CUT_OFF: Final = "the run was cut off before the reply"
 UNLIMITED: Final = Budget()
 RECOVERIES: Final = 3  # times that a target may stop answering and be found to answer again
+PROBES: Final = ENOUGH_REPLIES  # requests without an answer, one after another, by which it is gone
 ALONE_CASES: Final = 2  # of those that broke off beside others, sent alone to see whether that makes a difference
 ALONE_TRIALS: Final = 2  # times that this is tried and makes none
 FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
@@ -219,6 +220,7 @@ class RunState:
     stop_reason: str = ""
     unconfirmed: str = ""
     recoveries: int = 0
+    gone: bool = False
     one_at_a_time: bool = False
     cut_alone: int = 0
     _judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
@@ -333,20 +335,24 @@ class RunState:
     async def _answers_again(self, sender: PhaseSender) -> bool:
         """Whether a target that stopped answering answers a request that it has answered before.
 
-        One request that hangs holds up all that are sent beside it, so silence alone does not mean that it is gone.
+        One request that hangs holds up all that are sent beside it, so silence alone does not mean that it is gone. It
+        is gone where several such requests, one after another, get no answer: see `silence`.
         """
         answered = [x.case for x in self.exchanges if x.successful and not (x.case.hostile or x.case.repeats)]
-        if self.recoveries >= RECOVERIES or len(answered) <= self.recoveries:
+        if self.gone or self.recoveries >= RECOVERIES or not answered:
             return False
-        original = answered[self.recoveries]
         self.recoveries += 1
-        probe = copy_of(original, len(self.planned))
-        phase = Phase(f"recovery {self.recoveries}", (probe,), serial=True)
-        self._plan(phase)
-        sender.resume()
-        if probe.id not in self.completed:
-            await sender.send(phase)
-        return probe.id in self.completed and self.completed[probe.id].successful
+        for number in range(PROBES):
+            probe = copy_of(answered[(self.recoveries + number) % len(answered)], len(self.planned))
+            phase = Phase(f"recovery {self.recoveries}.{number + 1}", (probe,), serial=True)
+            self._plan(phase)
+            sender.resume()
+            if probe.id not in self.completed:
+                await sender.send(phase)
+            if probe.id in self.completed and self.completed[probe.id].status is not None:
+                return True
+        self.gone = True
+        return False
 
     async def _preflight(self, probe: RequestCase, ahead: Sequence[RequestCase], sender: PhaseSender) -> None:
         """Send the first cases. A reply that does not come from an API is recorded, but not judged."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from conformance.model import Contract, Ending, Phase, RequestCase
+from conformance.model import GONE_AFTER, Contract, Ending, Phase, RequestCase
 from conformance.model.budget import Account
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference.core import Reference, respond
 from conformance.reference.messages import Request, Response
-from conformance.send.rate_limits import RETRIED, TimeoutPolicy
+from conformance.send.rate_limits import RETRIED, TimeoutPolicy, in_outage
 
 SECONDS_PER_PIECE = 0.0005
 IDLE_TIMEOUT = 30.0
@@ -19,6 +19,8 @@ IDLE_TIMEOUT = 30.0
 @dataclass
 class InProcessSender:
     """Sends phases to a reference as `send.Sender` sends them to a target; replies come at once, so nothing waits.
+
+    As there, nothing more is sent once a number of requests in a row got no response, until `resume` is called.
 
     Attempts are charged to the account, tokens are not. `known` are exchanges by case: where a reply is the same again,
     the known exchange is returned, which is parsed already.
@@ -30,9 +32,11 @@ class InProcessSender:
     known: Mapping[str, Exchange] = field(default_factory=dict)
     unsent: dict[str, str] = field(default_factory=dict)
     silent: bool = False
+    unanswered: int = 0
 
     def resume(self) -> None:
-        """Nothing to resume: this sender never gives up."""
+        """Send again; one more exchange without an answer, and the target has stopped answering."""
+        self.silent, self.unanswered = False, GONE_AFTER - 1
 
     async def send(self, phase: Phase) -> tuple[Exchange, ...]:
         """The exchanges of a phase in its order; the cases of its burst are in flight together."""
@@ -43,11 +47,14 @@ class InProcessSender:
         for index, (case, prepared) in enumerate(zip(phase.cases, requests, strict=True)):
             if index == phase.burst:
                 in_flight.clear()
-            if reason := self.account.refuses():
+            if reason := "the target stopped answering" if self.silent else self.account.refuses():
                 self.unsent[case.id] = reason
                 continue
-            answered = _answered(self.reference, case, prepared)
+            answered = _answered(self.reference, case, prepared, once=in_outage(self.unanswered))
             self.account.attempts += len(answered.attempts)
+            gone = answered.status is None or answered.last.ending is Ending.TIMED_OUT
+            self.unanswered = self.unanswered + 1 if gone else 0
+            self.silent = self.unanswered >= GONE_AFTER
             known = self.known.get(case.id)
             exchange = known if known == answered and known is not None else answered
             exchanges.append(exchange)
@@ -68,10 +75,14 @@ def request(contract: Contract, case: RequestCase, key: str | None) -> Request:
     return Request(case.method, case.path or contract.path, "", headers, case.content)
 
 
-def _answered(reference: Reference, case: RequestCase, prepared: Request) -> Exchange:
-    """Attempts until there is a reply that the network sender would not retry, or it would give up."""
+def _answered(reference: Reference, case: RequestCase, prepared: Request, *, once: bool = False) -> Exchange:
+    """Attempts until there is a reply that the network sender would not retry, or it would give up.
+
+    `once`: it does not try again without a response.
+    """
     attempts = [_attempt(reference, case, respond(reference, prepared))]
-    while attempts[-1].status in {None, *RETRIED} and len(attempts) <= TimeoutPolicy().retries:
+    retried = RETRIED if once else {None, *RETRIED}
+    while attempts[-1].status in retried and len(attempts) <= TimeoutPolicy().retries:
         attempts.append(_attempt(reference, case, respond(reference, prepared)))
     return Exchange(case, tuple(attempts))
 

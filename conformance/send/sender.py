@@ -13,16 +13,23 @@ from typing import Any, Final
 
 from anyio.lowlevel import checkpoint
 
-from conformance.model import Ending, Phase, RequestCase, Validity
+from conformance.model import GONE_AFTER, Ending, Phase, RequestCase, Validity
 from conformance.model.budget import Account, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.redaction import Redaction
 from conformance.model.request_view import RequestView
-from conformance.send.rate_limits import RETRIED, Bucket, RateLimits, TimeoutPolicy, back_off, retry_after
+from conformance.send.rate_limits import (
+    RETRIED,
+    Bucket,
+    RateLimits,
+    TimeoutPolicy,
+    back_off,
+    in_outage,
+    retry_after,
+)
 from conformance.send.target import Target
 from conformance.send.wire import AttemptResult, Wire
 
-GONE_AFTER: Final = 8  # consecutive exchanges without a status or with a time-out
 TOO_MANY: Final = 429
 OVERLOADED_AFTER: Final = 16  # consecutive exchanges whose last attempt got HTTP 429
 READ_FOR_USAGE: Final = 1024 * 1024  # bytes; parsing more would block the event loop and distort arrival times
@@ -82,6 +89,7 @@ class Sender:
         self._not_before = 0.0
         self._in_flight = 0
         self._unanswered = 0
+        self._resumed = 0
         self._overloaded = 0
         self._outage = ""
         self._landed = asyncio.Event()
@@ -110,8 +118,13 @@ class Sender:
         return tuple(made[index] for index in sorted(made))
 
     def resume(self) -> None:
-        """Send again to a target that stopped answering. One more exchange without an answer, and it has stopped."""
+        """Send again to a target that stopped answering. One more exchange without an answer, and it has stopped.
+
+        Each time without an answer in between, the target has four times as long to come back.
+        """
         self.silent, self._outage, self._unanswered = False, "", GONE_AFTER - 1
+        self._not_before = max(self._not_before, time.monotonic() + self._patience.first_wait * 4**self._resumed)
+        self._resumed += 1
 
     async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:
         for index, case in waiting:
@@ -169,6 +182,8 @@ class Sender:
         attempt, patience = tried.attempt, self._patience
         if not (tried.transient or attempt.status in RETRIED) or number > patience.retries or self._account.refuses():
             return None
+        if attempt.status is None and in_outage(self._unanswered):
+            return None
         wait = back_off(patience, number, dice)
         asked = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
         if asked is not None:
@@ -182,6 +197,7 @@ class Sender:
         """Detect a target that stopped answering, so that the remaining cases need not time out one by one."""
         gone = attempt.status is None or attempt.ending is Ending.TIMED_OUT
         self._unanswered = self._unanswered + 1 if gone else 0
+        self._resumed = self._resumed if gone else 0
         if self._unanswered >= GONE_AFTER:
             self.silent = True
             self._outage = f"the target stopped answering: {self._unanswered} requests in a row, {attempt.error}"

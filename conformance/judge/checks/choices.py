@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import chain
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.comparison import came_back, indices, members, not_comparable, texts
+from conformance.judge.comparison import came_back, indices, members, misnumbered, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
@@ -153,6 +153,9 @@ def batch_order_holds(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive("not every prompt of the batch was also sent alone, so the order cannot be determined")
         return
     alone = [texts(members(group, role)[0]) for role in singles]
+    if problem := misnumbered(members(group, "batch"), context):
+        yield problem
+        return
     for x in members(group, "batch"):
         n = context.request(x).n
         by_index, size = texts(x), len(singles)

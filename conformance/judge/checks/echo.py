@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import token_strings, unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
-from conformance.judge.comparison import comparable, compare, contrast, same_choices
+from conformance.judge.comparison import comparable, compare, contrast, numbered, same_choices
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.judge.token_text import echoed_length, is_text, keeps, same_but_for_a_space
 from conformance.model import ContextOverflow
@@ -60,7 +60,7 @@ def echo_begins_with_prompt(x: Exchange, context: CheckContext) -> Findings:
     Fix: put each prompt in front of each of its choices, unchanged, in a stream in the first chunk.
     """
     request = context.request(x)
-    if not request.echo:
+    if not request.echo or not numbered(x, context):
         return
     for answer in unfiltered_choices(x):
         end = _prompt_end(request, answer, context)

@@ -15,6 +15,7 @@ from conformance.judge.comparison import (
     counted,
     finish_reasons,
     members,
+    misnumbered,
     not_comparable,
     texts,
     unchanged,
@@ -134,7 +135,7 @@ def batch_is_singles(group: Group, context: CheckContext) -> Findings:
     """
     for role in _single_roles(group):
         number = int(role[7:])  # of the prompt in the batch
-        problem = not_comparable(group, "batch", role)
+        problem = not_comparable(group, "batch", role) or misnumbered(members(group, "batch"), context)
         if problem:
             yield problem
             continue
@@ -221,7 +222,8 @@ def choices_agree_when_greedy(group: Group, context: CheckContext) -> Findings:
 
     Fix: give each choice its own copy of the state after the prompt.
     """
-    problem = not_comparable(group, "one", "many")
+    replies = (*members(group, "one"), *members(group, "many"))
+    problem = not_comparable(group, "one", "many") or misnumbered(replies, context)
     if problem:
         yield problem
         return

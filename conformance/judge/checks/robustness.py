@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -10,7 +11,7 @@ from conformance.judge.catalogue import CheckContext, Findings, Scope, check, sh
 from conformance.judge.checks.acceptance import describe_reply, describe_request, error_object, error_text, label
 from conformance.judge.comparison import compare, texts
 from conformance.judge.fixtures import choice, completion, error, example, group, plain, response, stream
-from conformance.model import BUSY, ENOUGH_REPLIES, Ending, Inconclusive, Satisfied, Violation
+from conformance.model import BUSY, ENOUGH_REPLIES, Ending, Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import MISSING
 
@@ -125,16 +126,40 @@ def _lost() -> list[Exchange]:
     Scope.GROUP,
     group="alive",
     good=lambda: example(group("alive", "empty prompt", hostile=error(), probe=plain(FINE))),
-    bad=lambda: example(group("alive", "empty prompt", hostile=error(status=500), probe=_lost())),
+    bad=lambda: (
+        *example(group("alive", "empty prompt", hostile=error(status=500), probe=_lost())),
+        *example(group("alive", "silence", before=plain(FINE), without=_lost(), again=_lost())),
+    ),
 )
 def alive_after_hostile(group: Group, context: CheckContext) -> Findings:
-    """After an adversarial request, or a client that hung up, a plain request is answered as before.
+    """After an adversarial request, a client that hung up, or any other request, a plain request is answered as before.
 
     One caller's mistake must not stop the service for all others.
 
     Fix: confine the failure to its request: validate before it reaches the engine, and release its resources.
     """
-    return _still_answers(group, "hostile", "probe", "to a plain request afterwards")
+    if group.all("again"):
+        yield _silence(group)
+    else:
+        yield from _still_answers(group, "hostile", "probe", "to a plain request afterwards")
+
+
+UNREACHABLE: Final = re.compile(
+    r"name resolution|getaddrinfo|name or service|unreachable|no route|no connection within", re.IGNORECASE
+)
+"""Errors of a connection that the network between client and target may cause."""
+
+
+def _silence(group: Group) -> Finding:
+    """The finding on a target that answers nothing any more, not even what it answered before."""
+    again, without, before = (group.all(role) for role in ("again", "without", "before"))
+    case, error = (without or again)[0].case, again[-1].last.error
+    seen = f"no response to {len(without)} requests, first to {show(case.content, 160)}"
+    seen += f" after {show(before[0].case.content, 160)} was answered"
+    seen += f", nor to {len(again)} that had been answered before ({show(error, 80)})"
+    if len(again) < ENOUGH_REPLIES or UNREACHABLE.search(error):
+        return Inconclusive(seen)
+    return Violation(f"{seen}; expected HTTP 2xx", case=case.id)
 
 
 def _after(text: str) -> Group:

@@ -35,6 +35,9 @@ REPETITIONS: Final = 6
 gives it less than e⁻¹⁰ of the odds that it had. Alternatives up to 6 below the token must have won long before."""
 ENOUGH_WORDS: Final = 5
 """A shorter text has no room to repeat itself, so it says nothing of a penalty. A choice."""
+MOST_DRAWS: Final = 48
+"""Texts of each arm that are compared at most: twice as many as a run asks for. The time that an exact test takes grows
+with the fifth power of their number, and a defective target may send hundreds of choices."""
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
@@ -115,7 +118,8 @@ def _are_independent(replies: Iterable[Exchange]) -> bool:
 def _draws(replies: Sequence[Exchange], *, independent: bool) -> list[str]:
     """The texts that were drawn; choices of a request that are all equal, perhaps copies, count as one draw."""
     by_reply = [list(texts(x).values()) for x in replies]
-    return [text for drawn in by_reply for text in (drawn if independent or len(set(drawn)) > 1 else drawn[:1])]
+    draws = [text for drawn in by_reply for text in (drawn if independent or len(set(drawn)) > 1 else drawn[:1])]
+    return draws[:MOST_DRAWS]
 
 
 @check(

@@ -1,0 +1,78 @@
+"""Groups that compare a plain reply with a stream, where a difference may be one of the channels.
+
+A stop sequence that never matches is tried in a stream, and the text without it is plain. If streams lose text, the two
+differ, and nothing is wrong with the stop sequence: the relations of plain/streamed pairs say what is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from conformance.judge.comparison import comparable, texts
+from conformance.model import Finding, Inconclusive, Violation
+from conformance.model.exchange import Exchange, Group
+from conformance.model.json_text import dumps
+
+PAIRS: Final = "twin"
+COMPARE_CHANNELS: Final = frozenset({PAIRS, "channel"})
+"""The kinds of groups whose point it is to compare the channels."""
+STREAMING: Final = frozenset({"stream", "stream_options"})
+
+
+def within_one_channel(finding: Finding, group: Group, pairs: Iterable[Group]) -> Finding:
+    """The finding; inconclusive where a plain reply and a stream are compared that differ for another reason.
+
+    Either they do not have the same choices, or a plain/streamed pair without other members differs as well.
+    """
+    if isinstance(finding, Violation):
+        observed = finding.message
+    elif isinstance(finding, Inconclusive) and finding.repeat:
+        observed = finding.reason
+    else:
+        return finding
+    if group.kind in COMPARE_CHANNELS:
+        return finding
+    plain, streamed = _by_channel(group)
+    if not plain or not streamed:
+        return finding
+    what = ""
+    if list(plain[0].choices) != list(streamed[0].choices):
+        what = "a plain reply and a stream have other choices"
+    elif any(_differs(pair) for pair in pairs if _has_no_more(pair, plain[0].case.body, streamed[0].case.body)):
+        what = "a stream differs from the plain reply to the same request"
+    if not what:
+        return finding
+    return Inconclusive(f"{what}, so comparing them shows nothing else; {observed}")
+
+
+def _by_channel(group: Group) -> tuple[list[Exchange], list[Exchange]]:
+    """The replies of a group that can be compared, plain and streamed."""
+    replies = [x for members in group.members.values() for x in members if comparable(x)]
+    streamed = [x for x in replies if _asks_stream(x.case.body)]
+    return [x for x in replies if x not in streamed], streamed
+
+
+def _asks_stream(body: Any) -> bool:
+    return isinstance(body, Mapping) and body.get("stream") is True
+
+
+def _has_no_more(pair: Group, *bodies: Any) -> bool:
+    """Whether the requests of a pair have only members that each of these requests has too."""
+    own = {name for body in _bodies(pair) for name in body} - STREAMING
+    return all(isinstance(body, Mapping) and own <= body.keys() for body in bodies)
+
+
+def _bodies(pair: Group) -> Iterator[Mapping[str, Any]]:
+    for members in pair.members.values():
+        yield from (x.case.body for x in members if isinstance(x.case.body, Mapping))
+
+
+def _differs(pair: Group) -> bool:
+    """Whether the streams of a pair have other texts than its plain replies, each time."""
+    plain, streamed = _by_channel(pair)
+    one, other = ({dumps(sorted(texts(x).items())) for x in replies} for replies in (plain, streamed))
+    return bool(one and other) and one.isdisjoint(other)
+
+
+__all__ = ["PAIRS", "within_one_channel"]
