@@ -449,9 +449,9 @@ def test_a_run_goes_on_once_a_silent_target_answers_again():
     assert [(x.case.repeats, x.status) for x in probes] == [("t/0", 200)]
 
 
-def test_a_target_that_is_gone_is_probed_once_and_given_up():
+def test_a_target_that_is_gone_is_probed_three_times_and_given_up():
     made, _ = go(hostile.in_turn(says(), hostile.raw(b"")), one_wave(*numbered(30)))
-    assert sum(bool(x.case.repeats) for x in made.exchanges) == 1
+    assert sum(bool(x.case.repeats) for x in made.exchanges) == 3
     assert len(made.exchanges) < 25
     assert "the target stopped answering" in made.incomplete[0]
 

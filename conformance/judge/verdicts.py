@@ -41,6 +41,8 @@ MOST_EVIDENCE = 20
 MOST_OBSERVATIONS = 100
 ALIKE = 2
 """Different requests with the same server error, at least, before one of them counts as confirmed by the others."""
+TRYING = frozenset({"accept", "refuse", "observe"})
+"""The kinds of groups whose probe tries one value beside its control."""
 FAILING_SHARE = 0.5
 """Of the requests of one kind: from here on a server error belongs to the kind. Errors at random stay far below it."""
 
@@ -169,13 +171,16 @@ class Traffic:
     def failing(self) -> frozenset[str]:
         """The ids of the cases whose server error needs no repetition, because it belongs to a kind of request.
 
-        A kind is all valid, or all invalid, requests on one channel. Where one 5xx answers several different requests
-        of it, and at least half of them, the target fails on that kind; errors at random do not gather there.
+        A kind is all valid, or all invalid, requests on one channel; or the requests that try one value, or that try
+        or break one requirement. Where one 5xx answers several different requests of it, and at least half of them,
+        the target fails on that kind; errors at random do not gather there.
         """
         kinds: dict[tuple[object, ...], dict[bytes, list[Exchange]]] = defaultdict(lambda: defaultdict(list))
         for x in self.exchanges:
             if not x.case.hostile and x.status is not None:
                 kinds[x.case.validity, _asks_stream(x)][x.case.content].append(x)
+                for requirement in {*x.case.breaks, *_tried(x.case)}:
+                    kinds[x.case.validity, requirement][x.case.content].append(x)
         confirmed: set[str] = set()
         for requests in kinds.values():
             failed: dict[int, list[Exchange]] = defaultdict(list)
@@ -213,6 +218,12 @@ def _is_silent(x: Exchange) -> bool:
 def cut(x: Exchange) -> bool:
     """Whether the response to an ordinary request broke off, or did not end in time."""
     return x.ending in {Ending.TRUNCATED, Ending.TIMED_OUT} and x.status is not None and not x.case.hostile
+
+
+def _tried(case: RequestCase) -> set[str]:
+    """The requirements on acceptance and refusal that a case tries, and the values that it tries for them."""
+    parts = [part for part in case.groups if part.kind in TRYING and part.role in {"probe", "joint"}]
+    return {part.key for part in parts} | {part.key.partition(" ")[0] for part in parts if part.role == "probe"}
 
 
 def _changed(control: object, body: object) -> list[str]:
@@ -286,7 +297,7 @@ class _Tally:
                 self.unproved.append(finding.reason)
                 if finding.repeat:
                     self.unconfirmed.append(finding.reason)
-                    self.repeat.append(tuple(cases))
+                    self.repeat.append(finding.cases or tuple(cases))
             else:
                 self.examined += finding.count if isinstance(finding, Satisfied) else 1
                 if isinstance(finding, Violation):

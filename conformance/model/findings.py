@@ -56,10 +56,14 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """An occurrence that was due and shows nothing either way; `repeat` asks for the same exchanges once more."""
+    """An occurrence that was due and shows nothing either way.
+
+    `repeat` asks for the same exchanges once more, or for those of `cases` alone where it names any.
+    """
 
     reason: str
     repeat: bool = False
+    cases: tuple[str, ...] = ()
 
 
 ENOUGH_REPLIES: Final = 3

@@ -42,6 +42,11 @@ RECOVERIES: Final = 3  # times that a target may stop answering and be found to 
 PROBES: Final = ENOUGH_REPLIES  # requests without an answer, one after another, by which it is gone
 ALONE_CASES: Final = 2  # of those that broke off beside others, sent alone to see whether that makes a difference
 ALONE_TRIALS: Final = 2  # times that this is tried and makes none
+SERVER_ERROR: Final = 500
+AT_ONCE: Final = 10  # requests that confirm server errors between phases, at most
+AT_ONCE_SHARE: Final = (
+    40  # one of so many attempts: what the plan leaves when isolation has used its part of the reserve
+)
 FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
 
 
@@ -223,6 +228,7 @@ class RunState:
     gone: bool = False
     one_at_a_time: bool = False
     cut_alone: int = 0
+    confirmed_at_once: int = 0
     _judged: tuple[tuple[int, int], tuple[Verdict, ...]] | None = None
 
     async def drive(self, sender: PhaseSender, *, shrink: bool) -> None:
@@ -233,9 +239,26 @@ class RunState:
             while True:
                 phase = next(self.plan) if exchanges is None else self.plan.send(exchanges)
                 exchanges = await self._send(phase, sender)
+                await self._confirm_failures(exchanges, sender)
         await self._confirm(sender)
         if shrink and not self.stop_reason:
             await self._shrink(sender)
+
+    async def _confirm_failures(self, replies: Sequence[Exchange], sender: PhaseSender) -> None:
+        """Confirm the server errors of a phase at once, MUSTs first, before a run that ends early leaves them in doubt.
+
+        Only as many requests as are kept back for it: later phases need the others.
+        """
+        failed = {x.case.id for x in replies if x.status is not None and x.status >= SERVER_ERROR}
+        if not failed or self.stop_reason or sender.silent:
+            return
+        doubts = ((verdict, _about(verdict, failed)) for verdict in self._selected_verdicts())
+        doubtful = [replace(verdict, repeat=repeat) for verdict, repeat in doubts if repeat]
+        limit = self.account.budget.requests
+        most = AT_ONCE if limit is None else min(AT_ONCE, limit // AT_ONCE_SHARE)
+        for phase in confirmation_phases(doubtful, self.phases, self.exchanges, most - self.confirmed_at_once):
+            self.confirmed_at_once += len(phase.cases)
+            await self._send(phase, sender)
 
     async def _confirm(self, sender: PhaseSender) -> None:
         """Send again what doubtful verdicts depend on, as far as the budget goes."""
@@ -343,7 +366,7 @@ class RunState:
             return False
         self.recoveries += 1
         for number in range(PROBES):
-            probe = copy_of(answered[(self.recoveries + number) % len(answered)], len(self.planned))
+            probe = copy_of(answered[(self.recoveries - 1 + number) % len(answered)], len(self.planned))
             phase = Phase(f"recovery {self.recoveries}.{number + 1}", (probe,), serial=True)
             self._plan(phase)
             sender.resume()
@@ -452,6 +475,11 @@ class RunState:
         planned = len(self.traffic.planned)
         unsent = (f"{reason}: {count} of {planned} requests were not sent" for reason, count in counts.items())
         return (*unsent, *filter(None, [self.unconfirmed]))
+
+
+def _about(verdict: Verdict, cases: set[str]) -> tuple[tuple[str, ...], ...]:
+    """The doubts of a verdict that one of these cases left."""
+    return tuple(doubt for doubt in verdict.repeat if not cases.isdisjoint(doubt))
 
 
 @contextmanager

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from conformance.model import GONE_AFTER
-
 RETRIED: Final = frozenset({429, 502, 503, 504})
 SEVERAL: Final = 2
 """Exchanges without a response, all attempts included, from which on others are tried once. A choice."""
@@ -39,11 +37,8 @@ class RateLimits:
 
 
 def in_outage(unanswered: int) -> bool:
-    """Whether so many exchanges in a row got no response that retries would only use up the budget.
-
-    The last one before the target counts as gone has its retries again, and so has the probe that follows.
-    """
-    return SEVERAL <= unanswered < GONE_AFTER - 1
+    """Whether so many exchanges in a row got no response that retries would only use up the budget."""
+    return unanswered >= SEVERAL
 
 
 class Bucket:

@@ -123,7 +123,7 @@ class Sender:
         Each time without an answer in between, the target has four times as long to come back.
         """
         self.silent, self._outage, self._unanswered = False, "", GONE_AFTER - 1
-        self._not_before = max(self._not_before, time.monotonic() + self._patience.first_wait * 4**self._resumed)
+        self._not_before = max(self._not_before, time.monotonic() + 2 * self._patience.first_wait * 4**self._resumed)
         self._resumed += 1
 
     async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:

@@ -61,7 +61,8 @@ def drawn_is_accepted(group: Group, context: CheckContext) -> Findings:
     elif any(accepted(x) for x in replies):
         yield Satisfied()
     elif replies:
-        yield Inconclusive(f"{describe_reply(replies[0])}, neither accepted nor refused", repeat=bool(failures))
+        again = tuple(x.case.id for x in failures)
+        yield Inconclusive(f"{describe_reply(replies[0])}, neither accepted nor refused", bool(failures), again)
 
 
 def _difference(group: Group, control: Exchange, probe: Exchange) -> str:
@@ -129,4 +130,4 @@ def drawn_is_refused(group: Group, context: CheckContext) -> Findings:
         yield Satisfied()
     else:
         reason = f"{wrong}: {describe_reply(probes[0])}, neither accepted nor refused"
-        yield Inconclusive(reason, repeat=bool(failures))
+        yield Inconclusive(reason, bool(failures), tuple(x.case.id for x in failures))

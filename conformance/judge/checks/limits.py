@@ -74,7 +74,7 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
         yield Violation(f"{seen}; expected 2xx, as its control has", case=failures[0].case.id)
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
-        yield Inconclusive(reason, repeat=bool(failures))
+        yield Inconclusive(reason, bool(failures), _ids(failures))
 
 
 REFUSED: Final = error("n must be at least 1", request={"n": 0}, validity=Validity.INVALID)
@@ -128,12 +128,17 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
         yield Violation(f"{seen}; expected {expected}", case=failures[0].case.id)
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
-        yield Inconclusive(reason, repeat=bool(failures))
+        yield Inconclusive(reason, bool(failures), _ids(failures))
 
 
 def _is_confirmed(failures: list[Exchange], context: CheckContext) -> bool:
     """Whether a server error is the target's answer to this request, and not of the moment."""
     return len(failures) >= ENOUGH_REPLIES or any(x.case.id in context.failing for x in failures)
+
+
+def _ids(replies: list[Exchange]) -> tuple[str, ...]:
+    """The ids of the cases that are sent again to confirm a server error: not those of their controls."""
+    return tuple(x.case.id for x in replies)
 
 
 def _is_client_error(x: Exchange) -> bool:
@@ -255,4 +260,4 @@ def channels_accept_alike(group: Group, context: CheckContext) -> Findings:
             seen = f"{bad}: {describe_reply(wrong[0])}; {good}: HTTP 200"
             yield Violation(f"{seen}; expected the same for both", label(group), case=wrong[0].case.id)
         else:
-            yield Inconclusive(f"{label(group)}: {describe_reply(replies[0])}", repeat=bool(wrong))
+            yield Inconclusive(f"{label(group)}: {describe_reply(replies[0])}", bool(wrong), _ids(wrong))

@@ -110,7 +110,8 @@ def _still_answers(group: Group, before: str, after: str, circumstance: str) -> 
         observed = f"{label(group)}: {describe_reply(lost[0])} {circumstance}"
         yield Violation(f"{observed}; expected HTTP 2xx", "", lost[0].case.id, flaky=bool(good))
     elif lost:
-        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {circumstance}", repeat=True)
+        again = tuple(x.case.id for x in lost)  # not what came before, which must not be sent for nothing
+        yield Inconclusive(f"{label(group)}: {describe_reply(lost[0])} {circumstance}", repeat=True, cases=again)
     elif good:
         yield Satisfied(label(group))
     else:

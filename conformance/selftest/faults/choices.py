@@ -42,6 +42,20 @@ def n_is_ignored(params: GenerationParameters, call: Call) -> GenerationParamete
 
 
 @fault(
+    Stage.REPLY,
+    "choices_are_complete",
+    only=streaming,
+    also=(*MISSING, "length_means_the_limit", "length_comes_with_text", "bias_forces", "suffix_is_used"),
+    imitates="The index of a choice counted the chunks of the stream.",
+)
+def index_counts_the_chunks(documents: list[Json], call: Call) -> list[Json]:
+    """In a stream, each part of a choice has an index of its own."""
+    for number, choice in enumerate(choices(documents)):
+        choice["index"] = number
+    return documents
+
+
+@fault(
     Stage.PARAMETERS,
     "choices_are_complete",
     needs=("n", "logprobs"),

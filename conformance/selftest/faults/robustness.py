@@ -104,7 +104,46 @@ fails_on(
     imitates="Emoji in a prompt failed with 500.",
 )
 
+
+def _fail(response: Response, call: Call) -> Response:
+    return server_error() if successful(response) or response.status == 400 else response
+
+
+plant(
+    "streams_are_500",
+    "The server fails on every stream.",
+    Stage.RESPONSE,
+    "valid_is_accepted",
+    _fail,
+    only=streaming,
+    also=("no_server_error", "drawn_is_accepted", "invalid_is_refused", *FAILED),
+    imitates="Every stream failed with 500, behind a gateway.",
+)
+plant(
+    "null_prompt_is_500",
+    "The server fails on a prompt that is null.",
+    Stage.RESPONSE,
+    "valid_is_accepted",
+    _fail,
+    only=lambda call: isinstance(call.body, dict) and "prompt" in call.body and call.body["prompt"] is None,
+    also=("no_server_error", "drawn_is_accepted", *FAILED),
+    imitates="A prompt of null failed with 500.",
+    fits=lambda contract: contract.parameters["prompt"].nullable,
+)
+
 # Invalid requests that are answered by 500.
+
+plant(
+    "temperature_below_0_is_500",
+    "The server fails on a temperature below 0.",
+    Stage.RESPONSE,
+    "invalid_is_refused",
+    _fail,
+    only=lambda call: isinstance(heat := sent(call, "temperature"), (int, float)) and heat < 0,
+    also=("no_server_error", "drawn_is_refused", "error_names_the_field", *errors.SHAPE),
+    needs=("temperature",),
+    imitates="A temperature of -0.01 failed with 500.",
+)
 
 
 @fault(
