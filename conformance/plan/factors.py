@@ -160,9 +160,25 @@ def allowed_members(context: PlanContext, patch: Mapping[str, Any]) -> dict[str,
     return kept
 
 
+def sure_members(context: PlanContext, patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, less what would make of a request one that the contract leaves open."""
+    kept: dict[str, Any] = {}
+    for name, value in patch.items():
+        body = context.body(kept, {name: value})
+        sure = context.validity_of(body) in {Validity.VALID, context.validity_of(context.base)}
+        if context.has(name) and sure and context.may_send(body):
+            kept[name] = value
+    return kept
+
+
 def gate_choices(context: PlanContext) -> Mapping[str, Any]:
-    """In `gate`, two choices and log probabilities where a text is cut or lengthened: both must be cut with it."""
-    return {} if context.full else allowed_members(context, {"n": 2, "logprobs": 1})
+    """In `gate`, several choices and log probabilities where a text is cut or lengthened: each must be cut with it."""
+    return {} if context.full else allowed_members(context, {"n": several(context), "logprobs": 2})
+
+
+def several(context: PlanContext) -> int:
+    """The choices of requests of `gate`: three, because the third may be made otherwise than the second."""
+    return int(context.number("n", 3, 2) or 1)
 
 
 def first_level_value(context: PlanContext, name: str) -> Any:
@@ -173,24 +189,26 @@ def first_level_value(context: PlanContext, name: str) -> Any:
 
 def _prompt(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield FactorLevel("prompt=text", {"prompt": PROMPT})
-    yield TEXTS
+    more_texts, more_ids = ([], []) if context.full else ([SECOND_PROMPT], [list(IDS)])
+    yield FactorLevel("prompt=texts", {"prompt": [*TEXTS.value, *more_texts]})
     yield FactorLevel("prompt=ids", {"prompt": list(IDS)})
-    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS)]})
+    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS), *more_ids]})
     if context.full:
         yield FactorLevel("prompt=unicode", {"prompt": UNICODE})
 
 
 TEXTS: Final = FactorLevel("prompt=texts", {"prompt": [PROMPT, UNICODE]})
+# What a reply of `gate` may have all at once; a prompt that comes again has choices of its own.
+SCORED: Final[Mapping[str, Any]] = {"prompt": [PROMPT, UNICODE, PROMPT], "n": 3, "logprobs": 5}
+RICH: Final[Mapping[str, Any]] = {"echo": True, **SCORED}
 
 
 def _n(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    yield from _listed(name, ABSENT, 2, *((3,) if context.full else ()))
+    yield from _listed(name, ABSENT, *((2, 3) if context.full else (several(context),)))
 
 
 def _best_of(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    yield from _listed(
-        name, ABSENT, 4 if context.full else 3
-    )  # above each n of the rows, so that there is a choice to make
+    yield from _listed(name, ABSENT, 4)  # above each n of the rows, so that there is a choice to make
 
 
 def _flag(context: PlanContext, name: str) -> Iterator[FactorLevel]:
@@ -292,7 +310,9 @@ def _by_traits(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     if known.inside is not None:
         yield from _ranged(context, name, known.inside)
     elif known.sample is not None:
-        yield from _listed(name, ABSENT, known.sample)
+        # of all integers, code most often takes 0 for none
+        zero = not context.full and isinstance(known.sample, int) and context.number(name, 0) == 0
+        yield from _listed(name, ABSENT, 0 if zero else known.sample)
     else:
         yield factor_level(name, ABSENT)
         if not context.contract.parameters[name].required:
@@ -320,6 +340,8 @@ __all__ = [
     "ABSENT",
     "IDS",
     "OTHER_IDS",
+    "RICH",
+    "SCORED",
     "SECOND_PROMPT",
     "STREAM",
     "TEXTS",
@@ -337,5 +359,7 @@ __all__ = [
     "likely_stop",
     "most_alternatives",
     "observation_channel",
+    "several",
     "streaming",
+    "sure_members",
 ]  # fmt: skip

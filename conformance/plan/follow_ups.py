@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from conformance.model import Membership, RequestCase, Validity
@@ -19,6 +20,7 @@ from conformance.plan.factors import (
     allowed_members,
     gate_choices,
     streaming,
+    sure_members,
 )
 from conformance.plan.relations import SUFFIX
 
@@ -29,13 +31,22 @@ ASSUMED_TOKEN: Final = 11
 TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have small ids in most vocabularies
 SMALLEST_CONTEXT, LARGEST_CONTEXT = 64, 8192  # filling a larger one would cost more than it shows
 SHORTEST_CUT: Final = 6  # characters that a text must have to be cut in two places
+# In `gate`, what leads to texts with characters that code treats specially; and the texts that are assumed to follow.
+PROVOKING_OF_GATE: Final = ("東京、大阪、名古屋、京都、東京、大阪、", "Blue\nGold\nWhite\n")
+ASSUMED_TEXTS: Final = (ASSUMED_TEXT, "東京、大阪", "Red\nBlue")
+PATTERN: Final = ".*"  # matches any text where it is taken for a regular expression
+NOT_ASCII: Final = re.compile(r"[^\x00-\x7f\s]+")
+SPECIAL: Final = re.compile(r"[.^$*+?{}\[\]\\|()<>&]+")
+WHITE_SPACE: Final = re.compile(r"\s+")
 
 
 def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
     """The requests whose replies the follow-ups are made from."""
     if _cuts_texts(context):
         for rank, (name, patch) in _cut_settings(context):
-            cuts = [case for case_group in _cuts(context, name, patch, ASSUMED_TEXT) for case in case_group.cases]
+            assumed = list(_cuts(context, name, patch, ASSUMED_TEXT))
+            assumed += () if context.full else _cuts_of_classes(context, name, patch, ASSUMED_TEXTS)
+            cuts = [case for case_group in assumed for case in case_group.cases]
             roles = [membership for case in cuts for membership in case.groups if membership.kind in {"cut", "never"}]
             groups = [part(membership.kind, membership.key, "without") for membership in roles]
             if any(membership.kind == "accept" for case in cuts for membership in case.groups):
@@ -56,8 +67,13 @@ def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
             # other groups may have sent the same request, but only in its role is it what the cut is compared with
             if part("cut", f"inside {name}", "without") not in context.known.roles:
                 continue
-            text = context.known.text(dumps(_long(context, patch)).encode())
+            long = _long(context, patch)
+            text = context.known.text(dumps(long).encode())
             yield from _cuts(context, name, patch, text)
+            if not context.full:
+                number = context.request(long).choices
+                texts = [context.known.text(dumps(long).encode(), index) for index in range(number)]
+                yield from _cuts_of_classes(context, name, patch, texts)
     if _bans_tokens(context) and part("ban", "natural", "without") in context.known.roles:
         free, table = (context.known.reply(dumps(body).encode()) for body in (_free(context), _table(context)))
         token = _natural_token(free, table)
@@ -78,9 +94,11 @@ def _bans_tokens(context: PlanContext) -> bool:
 
 
 def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch]]]:
-    yield Rank.RELEVANT, ("plain", gate_choices(context))
     if not context.full:
+        several = {"prompt": [PROMPT, *PROVOKING_OF_GATE], "n": 2, "logprobs": 1}
+        yield Rank.RELEVANT, ("plain", sure_members(context, several))
         return
+    yield Rank.RELEVANT, ("plain", {})
     for name, patch in (
         ("batch of choices", {**TEXTS.patch, "n": 2, "logprobs": 1}),
         ("echoed", {"echo": True}),
@@ -116,9 +134,12 @@ def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[
         if context.may_send(near):
             held_back = context.case("relation", near, part("never", f"stop nearly {name}", "with"))
             yield CaseGroup("learned", Rank.RELEVANT, (held_back,))
+    # in `gate` the one that cuts comes last of four, after one that is a pattern to some servers
+    pattern = () if context.full or PATTERN in text else (PATTERN,)
+    listed = [nearly(text), *pattern, late, early]
     variants: tuple[tuple[str, tuple[Any, ...], Patch], ...] = (
         ("inside", (early, [early]), {}),
-        ("earliest", ([nearly(text), late, early], [late, early]), streamed),
+        ("earliest", (listed, [late, early]), streamed),
     )
     for place, forms, channel in variants:
         bodies = (context.body(patch, {"max_tokens": TOKENS_LONG, "stop": stop}, channel) for stop in forms)
@@ -127,6 +148,27 @@ def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[
             accepted = _stop_is_accepted(context, name, "probe") if sure else []
             case = context.case("cut", cut, part("cut", f"{place} {name}", "with"), *accepted)
             yield CaseGroup("learned", Rank.ESSENTIAL, (case,))
+
+
+def _cuts_of_classes(context: PlanContext, name: str, patch: Patch, texts: Sequence[str]) -> Iterator[CaseGroup]:
+    """The texts cut at sequences of other classes than words: what is not ASCII, special characters, white space."""
+    body = _long(context, patch)
+    stops = of_classes(texts)
+    for stop in ([UNLIKELY_STOP, *stops], [*stops], *stops):
+        cut = {**body, "stop": stop}
+        if stops and context.may_send(cut):
+            case = context.case("cut", cut, part("cut", f"classes {name}", "with"))
+            yield CaseGroup("learned", Rank.ESSENTIAL, (case,))
+            return
+
+
+def of_classes(texts: Sequence[str]) -> list[str]:
+    """Up to three sequences that occur in the texts, not at their beginning, white space last."""
+    found = []
+    for pattern in (NOT_ASCII, SPECIAL, WHITE_SPACE):
+        matches = [match[0] for text in texts for match in pattern.finditer(text, 1) if "\ufffd" not in match[0]]
+        found += matches[:1]
+    return found
 
 
 def _stop_is_accepted(context: PlanContext, name: str, role: str) -> list[Membership]:
@@ -221,4 +263,4 @@ def _filled_context(context: PlanContext) -> Iterator[CaseGroup]:
         yield CaseGroup("learned", Rank.OBSERVED, (case,))
 
 
-__all__ = ["follow_ups", "nearly", "pieces", "prerequisites"]
+__all__ = ["follow_ups", "nearly", "of_classes", "pieces", "prerequisites"]

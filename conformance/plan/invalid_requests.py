@@ -16,7 +16,20 @@ from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
 from conformance.plan.drawn_requests import LOOK_ALIKE, NUMERIC, changes, drawn_requests
 from conformance.plan.expected_defects import parsers
-from conformance.plan.factors import IDS, SECOND_PROMPT, STREAM, USAGE, allowed_members, factors, likely_stop, streaming
+from conformance.plan.factors import (
+    ABSENT,
+    IDS,
+    OTHER_IDS,
+    SCORED,
+    SECOND_PROMPT,
+    STREAM,
+    USAGE,
+    allowed_members,
+    factors,
+    first_level_value,
+    likely_stop,
+    streaming,
+)
 from conformance.plan.input_model import (
     EXTREMES,
     WRONG_NAMES,
@@ -54,9 +67,11 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
 # Two classes of a row meet all that changes how a request is read; each further one meets another setting.
 ORDER: Final = (0, 2, 1, 3, 4)
 FEW: Final = 1  # classes of a row
-# The settings of `gate`, by turns: the first holds all others, and streams are built on a path of their own.
-RICH: Final[Mapping[str, Any]] = {**BATCH, **USAGE.patch}
-GATE_SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (RICH, BATCH, RICH, {}, RICH)
+# The settings of `gate`, by turns: a sampled stream, and plain, greedy and ended by the limit at once. Few tokens,
+# because a target that checks nothing answers each of these requests.
+STREAMED: Final[Mapping[str, Any]] = {**SCORED, "max_tokens": 2, "temperature": ABSENT, **USAGE.patch}
+GREEDY: Final[Mapping[str, Any]] = {**SCORED, "prompt": [list(IDS), list(OTHER_IDS), list(IDS)], "max_tokens": 1}
+GATE_SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (STREAMED, GREEDY, STREAMED, {}, STREAMED)
 CHECK: Final = "invalid_is_refused"
 LOOK_ALIKES: Final = 3  # of the classes of a row, in turn, those from which the least tried is taken
 MOST: Final = 2  # breaking requests for one row
@@ -201,7 +216,7 @@ def _family(context: PlanContext, patch: Mapping[str, Any]) -> str:
 def _fits_rich(context: PlanContext, row: Requirement) -> bool:
     """Whether the parameter of a row is none of those that make the rich setting."""
     name = top(str(row.params.get("parameter", "")))
-    return context.has(name) and name not in RICH and _is_whole(context, {name: MISSING}, RICH)
+    return context.has(name) and name not in STREAMED and _is_whole(context, {name: MISSING}, STREAMED)
 
 
 def _is_whole(context: PlanContext, patch: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -286,8 +301,12 @@ def _in_turn(
         yield from _pair(context, row, label, patch, {})
     elif _is_whole(context, patch, wanted):
         yield from _pair(context, row, f"{label}, in a batch{', streamed' * streamed}", patch, setting)
-    elif streamed or wanted:
-        yield from _pair(context, row, f"{label}, streamed", patch, streaming(context))
+    elif streamed:
+        texts = {"prompt": first_level_value(context, "prompt"), **streaming(context)}
+        if _is_whole(context, patch, texts):  # the value of `prompt` that is tried alone is the control
+            yield from _pair(context, row, f"{label}, in a streamed batch", patch, texts)
+        else:
+            yield from _pair(context, row, f"{label}, streamed", patch, streaming(context))
     else:
         yield from _pair(context, row, label, patch, {})
 
@@ -352,7 +371,10 @@ def _combination(context: PlanContext, rule: Combination) -> list[tuple[str, dic
     if not context.has(*rule.example):
         return []
     found = [("example", dict(rule.example)), *_variants(context, rule)]
-    return [(label, patch) for label, patch in found if _is_broken(context, rule, patch)]
+    broken = [(label, patch) for label, patch in found if _is_broken(context, rule, patch)]
+    # in `gate`, which sends one: behind items that keep the rule, where a server that checks the first overlooks it
+    lists = not context.full and all(isinstance(value, list) for value in rule.example.values())
+    return broken[::-1] if lists else broken
 
 
 def _is_broken(context: PlanContext, rule: Combination, patch: Mapping[str, Any]) -> bool:
@@ -378,6 +400,8 @@ def _variants(context: PlanContext, rule: Combination) -> Iterator[tuple[str, di
         for label, items in (("first", [last, first, first]), ("in the middle", [first, last, first]),
                              ("last", [first, first, last])):  # fmt: skip
             yield f"the odd item {label}", {name: items}
+    elif isinstance(example, list) and example and isinstance(example[0], list):
+        yield "the odd item last", {name: [list(IDS), *example]}
 
 
 def _changes(context: PlanContext, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -125,7 +125,7 @@ def isolating_requests(context: PlanContext) -> Iterator[CaseGroup]:
 # Their order is the order of requests within a phase.
 PARTS: Final = (
     Part(base_requests, ("base",)),
-    Part(protocol, ("learned",)),
+    Part(protocol, ("rows", "learned")),
     Part(single_values, ("values", "rows", "learned")),
     Part(members_of_rows, ("values",)),
     Part(invalid_requests, ("values", "rows", "learned"), uses_drawn=True),

@@ -10,8 +10,8 @@ from typing import Any, Final
 from conformance.model import Credential, Level, RequestCase, Validity
 from conformance.model.json_text import MISSING, dumps, readable
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import PROMPT, PlanContext, part
-from conformance.plan.factors import SECOND_PROMPT, STREAM, allowed_members
+from conformance.plan.context import PROMPT, TOKENS_LONG, PlanContext, part
+from conformance.plan.factors import RICH, SECOND_PROMPT, STREAM, allowed_members, sure_members
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000
@@ -67,7 +67,9 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
         # late, because a target may crash on such a request
         late = Rank.OBSERVED if context.full else Rank.LAST_RESORT
         rank = Rank.RELEVANT if context.rows[row].level is Level.MUST else late
-        yield CaseGroup("learned", rank, (control, probe), kinds=(f"{context.rows[row].check} {key}",))
+        # the usual form is one that `gate` sends among the rows anyway
+        phase = "rows" if row == "protocol.utf8" and not context.full else "learned"
+        yield CaseGroup(phase, rank, (control, probe), kinds=(f"{context.rows[row].check} {key}",))
 
 
 def _spellings(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
@@ -77,7 +79,8 @@ def _spellings(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
         return row, RequestCase("", content, "protocol", Validity.VALID, headers=headers, note=note)
 
     base = dumps(context.base).encode()
-    beyond_ascii = context.body(allowed_members(context, {"prompt": TEXT_BEYOND_ASCII, "echo": True}))
+    texts = {"prompt": TEXT_BEYOND_ASCII, "echo": True} if context.full else {**RICH, "max_tokens": TOKENS_LONG}
+    beyond_ascii = context.body(sure_members(context, texts))
     streaming = {name: value for name, value in allowed_members(context, STREAM.patch).items() if value is not MISSING}
     streamed = dumps({**context.base, **streaming}).encode()
     yield good("protocol.utf8", readable(beyond_ascii).encode("utf-8", "replace"))

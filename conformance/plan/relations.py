@@ -19,6 +19,8 @@ from conformance.plan.factors import (
     ABSENT,
     IDS,
     OTHER_IDS,
+    RICH,
+    SECOND_PROMPT,
     STREAM,
     TEXTS,
     UNICODE,
@@ -30,6 +32,7 @@ from conformance.plan.factors import (
     gate_choices,
     observation_channel,
     streaming,
+    sure_members,
 )
 from conformance.plan.parameter_values import sample_levels
 
@@ -123,8 +126,7 @@ def _plain_streamed(context: PlanContext, name: str, setting: Patch) -> Iterator
     settings = [(name, setting)]
     if not context.full and name == "plain":
         # one pair with everything that must keep its index and with characters of several bytes; one with less
-        members = {**TEXTS.patch, "n": 2, "echo": True, "logprobs": 1, "max_tokens": TOKENS_LONG}
-        settings += [("unicode", allowed_members(context, members))]
+        settings += [("unicode", sure_members(context, {**RICH, "max_tokens": TOKENS_LONG}))]
         settings += (
             [("logprobs", {"logprobs": first_level_value(context, "logprobs")})] if context.has("logprobs") else []
         )
@@ -137,7 +139,7 @@ def _plain_streamed(context: PlanContext, name: str, setting: Patch) -> Iterator
             ("plain", "stream"),
             plain,
             {**patch, **streaming(context)},
-            rank=Rank.RELEVANT if key == "unicode" else Rank.NORMAL,
+            rank=Rank.ALWAYS if key == "unicode" else Rank.NORMAL,
         )
 
 
@@ -316,7 +318,7 @@ def defaults_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
 
 
 def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    prompts: tuple[Any, ...] = (PROMPT, UNICODE)
+    prompts: tuple[Any, ...] = (PROMPT, UNICODE, *(() if context.full else (SECOND_PROMPT,)))
     if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
         prompts = tuple(setting["prompt"])
     batch = {**setting, "prompt": list(prompts), **_channel(context, "prompt", setting)}
@@ -355,16 +357,20 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
 
 def _logprobs(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logprobs"):
-        without, request = (
-            {**setting, "logprobs": ABSENT},
-            {**setting, "logprobs": first_level_value(context, "logprobs")},
-        )
-        yield from _pair(context, "logprobs", name, ("without", "with"), without, request)
+        with_them = {**setting, **_counted(context, "logprobs")}
+        yield from _pair(context, "logprobs", name, ("without", "with"), {**setting, "logprobs": ABSENT}, with_them)
 
 
 def _several_choices(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("n"):
-        yield from _pair(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, "n": 2})
+        more = {"n": 2} if context.full else _counted(context, "n")
+        yield from _pair(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, **more})
+
+
+def _counted(context: PlanContext, wanted: str) -> Patch:
+    """Several choices or log probabilities; in `gate` both in one request, where each is tried with the other."""
+    names = (wanted,) if context.full else ("n", "logprobs")
+    return {name: first_level_value(context, name) for name in names if context.has(name)}
 
 
 def _prefix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:

@@ -10,7 +10,8 @@ from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import TOKENS_LONG, PlanContext, part, rename
 from conformance.plan.covering_rows import Banned, Row, body_of, row_of, rows
-from conformance.plan.factors import ABSENT, Factor, factors
+from conformance.plan.factors import ABSENT, RICH, Factor, exceeds_default_limit, factors, streaming, sure_members
+from conformance.plan.invalid_requests import GATE_SETTINGS
 from conformance.plan.single_values import accepts, single_values
 
 DRAWN: Final = "with drawn values"
@@ -148,6 +149,8 @@ def _row(
     if not context.full and any(row) and context.has("max_tokens") and not (penalized and "logit_bias" in plain):
         # room for the effects of all values of the row, but for penalties to overcome a bias
         plain["max_tokens"] = TOKENS_LONG
+        if _limits_by_default(context, plain):
+            del plain["max_tokens"]
     body = with_drawn_values(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
         groups.append(part("force", f"100 {dumps(row)}", "with"))
@@ -155,6 +158,13 @@ def _row(
     if "json" in context.kinds and "response_format" in body and keeps_format:
         groups.append(part("json", f"row {dumps(row)}", "probe"))
     yield context.case("row", body, *groups, note=DRAWN if body != plain else "")
+
+
+def _limits_by_default(context: PlanContext, body: Mapping[str, Any]) -> bool:
+    """Whether the default may be the limit of a stream: where it is low, kept to in a plain reply, and cheap."""
+    request, default = context.request(body), context.contract.default("max_tokens")
+    low = isinstance(default, int) and default <= 2 * TOKENS_LONG and not exceeds_default_limit(context)
+    return low and request.include_usage and request.choices == 1
 
 
 def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
@@ -174,6 +184,8 @@ def _answered_rows(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
     else:
         essential = [case_group for case_group in single_values(context) if case_group.rank <= Rank.ESSENTIAL]
         bodies = [case.body for case_group in essential for case in case_group.cases]
+        settings = (*GATE_SETTINGS[:2], RICH, {**RICH, **streaming(context)})
+        bodies += [context.body(sure_members(context, setting)) for setting in settings]
     held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 

@@ -82,7 +82,7 @@ def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
             "max_tokens": 2 * TOKENS_LONG,
             "logprobs": most_alternatives(context),
         }
-        for setting in (*SETTINGS, {"max_tokens": 1, "n": 8}) if context.full else ({"n": 2},):
+        for setting in (*SETTINGS, {"max_tokens": 1, "n": 8}) if context.full else ({"n": 4},):
             body = context.body(allowed_members(context, {**members, **setting}))
             if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
                 yield CaseGroup("rows", Rank.NORMAL, (context.case("relation", body),))

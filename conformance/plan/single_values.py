@@ -20,11 +20,13 @@ from conformance.plan.factors import (
     factors,
     far_ends,
     observation_channel,
+    streaming,
 )
 from conformance.plan.learned_target import FEW
 from conformance.plan.parameter_values import FactorLevel, factor_level, sample_levels
 
 COMBINING: Final = frozenset({"row", "relation", "cut"})  # origins whose refusal says something of a combination
+COUNTED: Final = frozenset({"n", "logprobs"})
 MOST_REDUCED: Final = 2  # requests that are tried in place of one rejected combination
 MOST_CHOICES: Final = 4  # choices or candidates that may have more than one token each
 MOST_LISTED: Final = 6  # examples or enum values of a parameter that are tried
@@ -82,11 +84,14 @@ def _gate_values(context: PlanContext) -> Iterator[CaseGroup]:
         membership for factor in found for value in factor.levels for membership in accepts(context, value, "control")
     ]
     yield CaseGroup("values", Rank.ALWAYS, (context.case("base", context.base, *shared),))
+    # one request for what changes plain replies only by having more in them
+    counted = [factor.levels[1] for factor in found if factor.name in COUNTED]
+    yield from joint_cases(context, counted, "values", Rank.ESSENTIAL)
     for factor in found:
-        yield from _visible_value(context, factor)
+        if factor.name not in COUNTED:
+            yield from _visible_value(context, factor)
     if context.validity_of(context.base) is not Validity.VALID:
         yield from _on_the_bare_request(context, found)
-    yield from _echo_without_generation(context)
     yield from _untried_ends(context, found)
     yield from _joint_nulls(context)
 
@@ -134,13 +139,18 @@ def _ends_outside_rows(context: PlanContext, name: str) -> list[FactorLevel]:
 
 
 def _joint_nulls(context: PlanContext) -> Iterator[CaseGroup]:
-    """Documented nulls in joint cases: those that change every reply, the others, and that of the token limit."""
+    """Documented nulls in joint cases: those that change every reply, the others, and that of the token limit.
+
+    The others are streamed, so that both channels meet some.
+    """
     nulls = {next(iter(value.patch)): value for value in _nulls(context)}
     limit = [nulls.pop(name) for name in ("max_tokens",) if name in nulls]
-    changing = [value for name, value in nulls.items() if name in {"prompt", "temperature"}]
+    plain = {"prompt", "temperature", "stream", "stream_options"}
+    changing = [value for name, value in nulls.items() if name in plain]
     yield from joint_cases(context, changing, "values", Rank.ESSENTIAL)
     others = [value for value in nulls.values() if value not in changing]
-    yield from joint_cases(context, others, "values", Rank.ESSENTIAL)
+    streamed = context.body(streaming(context)) if context.has("stream") else context.base
+    yield from joint_cases(context, others, "values", Rank.ESSENTIAL, streamed)
     if not exceeds_default_limit(context):  # known once a request without a limit was answered
         yield from joint_cases(context, limit, "learned", Rank.ESSENTIAL)
 
@@ -154,7 +164,8 @@ def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
             if value.label in settled:
                 continue
             if _is_end(limit, value):
-                yield value_alone(context, value, rank=Rank.NORMAL, phase="rows", origin="edge")
+                phase = "rows" if context.full else "values"  # where the base request is sent anyway
+                yield value_alone(context, value, rank=Rank.NORMAL, phase=phase, origin="edge")
             else:
                 inside.append(value)
         row = f"request.{limit.parameter}.edge"

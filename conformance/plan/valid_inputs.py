@@ -25,6 +25,7 @@ MOST_OPEN: Final = 14  # requests with values that the contract leaves open
 def valid_inputs(context: PlanContext) -> Iterator[CaseGroup]:
     """The classes that no factor has, in joint cases; and batches whose prompts are the classes of text."""
     if not context.full:
+        yield from _echoed_texts(context)
         return
     levels = levels_of_classes(context)
     for costly in (False, True):
@@ -95,6 +96,19 @@ def _open(context: PlanContext) -> Iterator[CaseGroup]:
         content = spelled(context.body(values), {name: one.spelled for name, one in members.items() if one.spelled})
         case = context.case("edge", content, validity=Validity.UNSPECIFIED)
         yield CaseGroup("rows", Rank.USEFUL, (case,))
+
+
+def _echoed_texts(context: PlanContext) -> Iterator[CaseGroup]:
+    """In `gate`, texts of every class as they come back: scored in a stream without generation, and plain.
+
+    What a server may refuse as a whole is sent in a request of its own.
+    """
+    scored = {"prompt": [*PLAIN_TEXTS, PLAIN_TEXTS[0]], "logprobs": 5, **streaming(context)}
+    plain = {"prompt": [*CONTROL_TEXTS, PLAIN_TEXTS[-1]], "max_tokens": 1}
+    for rank, members in ((Rank.ALWAYS, {"max_tokens": 0, **scored}), (Rank.ESSENTIAL, plain)):
+        patch = allowed_members(context, {"echo": True, **members})
+        if "echo" in patch and "prompt" in patch:
+            yield CaseGroup("rows", rank, (context.case("row", context.body(patch)),))
 
 
 def _batches() -> Iterator[tuple[str, Sequence[str]]]:
