@@ -12,7 +12,6 @@ from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, PlanContext, part
 from conformance.plan.factors import (
-    ABSENT,
     IDS,
     TEXTS,
     UNICODE,
@@ -30,6 +29,7 @@ ASSUMED_TEXT: Final = ", five, six, seven, eight,"
 ASSUMED_TOKEN: Final = 11
 TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have small ids in most vocabularies
 SMALLEST_CONTEXT, LARGEST_CONTEXT = 64, 8192  # filling a larger one would cost more than it shows
+ROOM: Final = 8  # tokens that a prompt leaves of the context
 SHORTEST_CUT: Final = 6  # characters that a text must have to be cut in two places
 # In `gate`, what leads to texts with characters that code treats specially; and the texts that are assumed to follow.
 PROVOKING_OF_GATE: Final = ("東京、大阪、名古屋、京都、東京、大阪、", "Blue\nGold\nWhite\n")
@@ -248,19 +248,33 @@ def _tokens(exchange: Exchange) -> list[str]:
 
 
 def _filled_context(context: PlanContext) -> Iterator[CaseGroup]:
-    """A prompt that leaves room for 8 tokens, with a limit of 8 and of 16, where a refusal named the context length."""
+    """A prompt that leaves room for 8 tokens, with a limit of 8 and of 16, where a refusal named the context length.
+
+    It stands alone, and behind a short one, since a server may measure the first prompt of a batch only.
+    """
     size = context.known.context()
     row = context.contract.binding("context_overflow")
     if row is None or row.params.get("behaviour") != "refuse" or size is None:
         return
     if not SMALLEST_CONTEXT <= size <= LARGEST_CONTEXT:
         return
-    ids = [40 + index % 48 for index in range(size - 8)]
-    for role, limit in (("control", 8), ("probe", 16)):
-        body = context.body({"prompt": ids, "max_tokens": limit, "stream": ABSENT})
-        overflow = part("overflow", f"{row.id} filled", role)
-        case = context.case("edge", body, overflow, validity=Validity.UNSPECIFIED)
-        yield CaseGroup("learned", Rank.OBSERVED, (case,))
+    ids = [40 + index % 48 for index in range(size - ROOM)]
+    alone: Patch = {"prompt": ids, "max_tokens": ROOM}
+    probes: list[tuple[str, Patch]] = [("alone", {"max_tokens": 2 * ROOM})]
+    batch: Patch = {"prompt": [list(IDS), ids]}
+    if context.may_send(context.body(batch)):
+        probes.append(("behind another", {**batch, "max_tokens": 2 * ROOM}))
+    for name, patch in probes:
+        cases = [
+            context.case(
+                "edge",
+                context.body(alone, more),
+                part("overflow", f"{row.id} {name} filled", role),
+                validity=Validity.UNSPECIFIED,
+            )
+            for role, more in (("control", {}), ("probe", patch))
+        ]
+        yield CaseGroup("learned", Rank.NORMAL, tuple(cases))
 
 
 __all__ = ["follow_ups", "nearly", "of_classes", "pieces", "prerequisites"]

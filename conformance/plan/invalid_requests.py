@@ -401,7 +401,9 @@ def _variants(context: PlanContext, rule: Combination) -> Iterator[tuple[str, di
                              ("last", [first, first, last])):  # fmt: skip
             yield f"the odd item {label}", {name: items}
     elif isinstance(example, list) and example and isinstance(example[0], list):
+        # a server that looks at one item of a list only is caught wherever that item is
         yield "the odd item last", {name: [list(IDS), *example]}
+        yield "the odd item in the middle", {name: [list(IDS), *example, list(IDS)]}
 
 
 def _changes(context: PlanContext, row: Requirement, turn: int) -> Iterator[tuple[str, dict[str, Any]]]:

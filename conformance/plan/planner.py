@@ -52,13 +52,12 @@ from conformance.plan.single_values import (
     base_requests,
     isolated_values,
     members_of_rows,
-    range_ends,
     single_values,
     without_open_members,
     without_token_limit,
 )
 from conformance.plan.stop_classes import stop_classes
-from conformance.plan.valid_inputs import valid_inputs
+from conformance.plan.valid_inputs import range_ends, valid_inputs
 
 Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]

@@ -11,7 +11,7 @@ from conformance.model import Credential, Level, RequestCase, Validity
 from conformance.model.json_text import MISSING, dumps, readable
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, TOKENS_LONG, PlanContext, part
-from conformance.plan.factors import RICH, SECOND_PROMPT, STREAM, allowed_members, sure_members
+from conformance.plan.factors import IDS, OTHER_IDS, RICH, SECOND_PROMPT, STREAM, allowed_members, sure_members
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000
@@ -23,6 +23,11 @@ CREDENTIALS: Final[Mapping[str, tuple[Credential, ...]]] = {
     "auth.other-scheme": (Credential.OTHER_SCHEME, Credential.NO_SCHEME),
     "auth.two-keys": (Credential.TWICE,),
 }
+FORMS: Final[tuple[Mapping[str, Any], ...]] = (
+    {},
+    {"prompt": list(IDS), "echo": True},
+    {**BATCH, "prompt": [list(IDS), list(OTHER_IDS)], "best_of": 3},
+)
 WEIGHED: Final = "text/html;q=0.1, text/event-stream;q=0.9, application/json"
 Fields = tuple[tuple[str, str], ...]
 DECLARED: Final[Fields] = (("content-type", JSON),)
@@ -55,8 +60,8 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
             continue
         kind = "accept" if case.validity is Validity.VALID else "refuse"
         key = f"{row} {case.note or 'base'}"
-        # the control of a valid request is the same request as it is usually written
-        usual = case.body if kind == "accept" else context.base
+        # the control of a valid request is the same request as it is usually written, that of a wrong key the right one
+        usual = case.body if kind == "accept" or case.credential is not Credential.KEY else context.base
         written = [part("spelling", key, role) for role in ("usual", "unusual")] if row in SPELLINGS else []
         control = context.case("base", usual, part(kind, key, "control"), *written[:1])
         probe = context.case(
@@ -152,7 +157,14 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
                 if streamed != base and (context.full or turn % 2 == 0):
                     yield bad(row, streamed, credential=credential, note=f"{credential.value}, streamed")
                 if context.full or turn % 2 or streamed == base:
-                    yield bad(row, base, credential=credential, note=credential.value if turn else "")
+                    # each form of a request may be read by code of its own, which must not forget the key
+                    form = _forms(context)[turn % len(FORMS)] if context.full else base
+                    yield bad(row, form, credential=credential, note=credential.value if turn else "")
+
+
+def _forms(context: PlanContext) -> list[bytes]:
+    """The base request, and the same with each form of the prompt."""
+    return [dumps(context.body(allowed_members(context, form))).encode() for form in FORMS]
 
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:

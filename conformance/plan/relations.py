@@ -30,6 +30,7 @@ from conformance.plan.factors import (
     exceeds_default_limit,
     first_level_value,
     gate_choices,
+    most_alternatives,
     observation_channel,
     streaming,
     sure_members,
@@ -41,8 +42,12 @@ ENDLESS: Final = 9_000_000
 SUFFIX: Final = " and so on."
 SINGLES, BESTS = 40, 12  # samples that suffice to distinguish the best of twenty from any of them
 OPEN: Final = (("temperature",), ("logprobs",), ("temperature", "logprobs"))
+FEW_ALTERNATIVES: Final = 2  # so few that one of them is not the likeliest
 AT_ONCE: Final = 4  # of the best, as prompts of one request
 SEEDS: Final = (1, 257, 65537)  # equal in their lowest byte, which must not be all that a server uses
+SEED: Final = 20261
+# One that a server may take for none, one with a sign, and those that an integer may be too short for.
+SEEDS_OF_SETTINGS: Final = {"streamed": 0, "choices": -7, "batch of choices": 2**31 - 1, "best choices": 2**40}
 Patch = Mapping[str, Any]
 Setting = tuple[str, Patch]
 Build = Callable[[PlanContext, str, Patch], Iterator[CaseGroup]]
@@ -164,9 +169,11 @@ def _repeat(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
 
 def _seed(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("seed", "temperature"):
+        wanted = SEEDS_OF_SETTINGS.get(name, SEED)
+        sure = context.validity_alone({"seed": wanted}) is Validity.VALID
         seeded = {
             **setting,
-            "seed": 20261,
+            "seed": wanted if sure else SEED,
             "temperature": 1,
             **({} if context.full else allowed_members(context, {"n": 2})),
         }
@@ -176,7 +183,7 @@ def _seed(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
             yield CaseGroup("values", Rank.NORMAL, tuple(cases), (0, 1))
 
     if context.full and name == "plain" and context.has("seed", "temperature", "stream"):
-        drawn = {**setting, **allowed_members(context, {"n": 2}), "seed": 20261, "temperature": 1}
+        drawn = {**setting, **allowed_members(context, {"n": 2}), "seed": SEED, "temperature": 1}
         yield from _pair(
             context, "seed", "on both channels", ("first", "second"), drawn, {**drawn, **streaming(context)}
         )
@@ -249,17 +256,24 @@ def _short_default(context: PlanContext) -> bool:
 
 
 def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    """Each default by itself; in `gate` all of them in one request, which proves each where nothing changes."""
-    if not context.full:
-        if name == "plain":
-            yield from _joint_defaults(context)
-        return
-    kept = () if name == "batch of choices" else setting
-    for key, default in _visible_defaults(context, kept).items():
-        rank = Rank.RELEVANT if f"request.{key}.default" in context.rows else Rank.USEFUL
-        ground = {**setting, "stream_options": ABSENT} if key == "stream" else setting
-        absent, explicit = {**ground, key: ABSENT}, {**ground, key: default}
-        yield from _pair(context, "default", f"{key} {name}", ("absent", "explicit"), absent, explicit, rank=rank)
+    """Each default by itself; in `gate` and in settings all in one request, which proves each where nothing changes."""
+    each = context.full and name == "plain"
+    for key, default in _visible_defaults(context).items() if context.full else ():
+        if each or key in setting:
+            yield from _one_default(context, f"{key} {name}", setting, {key: default})
+    if not each and (context.full or name == "plain"):
+        yield from _joint_defaults(context, name, setting)
+
+
+def _one_default(
+    context: PlanContext, key: str, setting: Patch, default: Patch, rank: int | None = None
+) -> Iterator[CaseGroup]:
+    (member,) = default
+    if rank is None:
+        rank = Rank.RELEVANT if f"request.{member}.default" in context.rows else Rank.USEFUL
+    ground = {**setting, "stream_options": ABSENT} if member == "stream" else setting
+    absent, explicit = {**ground, member: ABSENT}, {**ground, **default}
+    yield from _pair(context, "default", key, ("absent", "explicit"), absent, explicit, rank=rank)
 
 
 def _visible_defaults(context: PlanContext, kept: Collection[str] = ()) -> dict[str, Any]:
@@ -273,36 +287,44 @@ def _visible_defaults(context: PlanContext, kept: Collection[str] = ()) -> dict[
     }
 
 
-def _joint_defaults(context: PlanContext) -> Iterator[CaseGroup]:
-    defaults = _combined_defaults(context)
+def _joint_defaults(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    defaults = _combined_defaults(context, setting)
     cases = [
-        context.case("relation", body, *(part("default", f"{key} together", role) for key in defaults))
-        for role, body in _with_and_without(context, defaults).items()
+        context.case("relation", body, *(part("default", f"{key} together {name}", role) for key in defaults))
+        for role, body in _with_and_without(context, defaults, setting).items()
     ]
     if defaults and all(context.may_send(case.body) for case in cases):
         yield CaseGroup("values", Rank.RELEVANT, tuple(cases))
 
 
-def _combined_defaults(context: PlanContext) -> dict[str, Any]:
+def _combined_defaults(context: PlanContext, setting: Patch) -> dict[str, Any]:
     """The defaults that show in replies and may be named together."""
     kept: dict[str, Any] = {}
-    visible = _visible_defaults(context).items()
+    visible = _visible_defaults(context, setting).items()
+    before = context.broken_combinations(context.body(setting))
     for key, default in sorted(visible, key=lambda item: f"request.{item[0]}.default" not in context.rows):
-        if not context.clashes(context.body(kept, {key: default})):
+        if context.broken_combinations(context.body(setting, kept, {key: default})) == before:
             kept[key] = default
     return kept
 
 
-def _with_and_without(context: PlanContext, defaults: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    return {"absent": context.body(dict.fromkeys(defaults, ABSENT)), "joint": context.body(defaults)}
+def _with_and_without(context: PlanContext, defaults: Mapping[str, Any], setting: Patch) -> dict[str, dict[str, Any]]:
+    return {"absent": context.body(setting, dict.fromkeys(defaults, ABSENT)), "joint": context.body(setting, defaults)}
 
 
 def defaults_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
     """Each default by itself, where all of them together changed the reply or were not answered."""
-    if context.full or "default" not in context.kinds:
+    if "default" not in context.kinds:
         return
-    defaults = _combined_defaults(context)
-    contents = [dumps(body).encode() for body in _with_and_without(context, defaults).values()]
+    for name, setting in _settings(context):
+        joint = "default" in SETTINGS[name][1] if context.full else name == "plain"
+        if joint:
+            yield from _defaults_alone(context, name, setting)
+
+
+def _defaults_alone(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    defaults = _combined_defaults(context, setting)
+    contents = [dumps(body).encode() for body in _with_and_without(context, defaults, setting).values()]
     if not all(content in context.known.replies for content in contents):
         return
     absent, joint = (context.known.reply(content) for content in contents)
@@ -310,10 +332,9 @@ def defaults_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
         texts = [[choice.text for choice in reply.choices.values()] for reply in (absent, joint)]
         if texts[0] == texts[1]:
             return
+    rank = Rank.NORMAL if context.full else Rank.ALWAYS
     for key, default in defaults.items():
-        roles = ("absent", "explicit")
-        without, explicit = {key: ABSENT}, {key: default}
-        for case_group in _pair(context, "default", f"{key} alone", roles, without, explicit, rank=Rank.ALWAYS):
+        for case_group in _one_default(context, f"{key} alone {name}", setting, {key: default}, rank):
             yield replace(case_group, phase="learned")
 
 
@@ -359,6 +380,14 @@ def _logprobs(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseG
     if context.has("logprobs"):
         with_them = {**setting, **_counted(context, "logprobs")}
         yield from _pair(context, "logprobs", name, ("without", "with"), {**setting, "logprobs": ABSENT}, with_them)
+
+
+def _ranks(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    """Two alternatives, and as many as may be requested: the two are the likeliest of them."""
+    most = most_alternatives(context) if context.full and context.has("logprobs") else 0
+    if most > FEW_ALTERNATIVES:
+        few, many = ({**setting, "logprobs": number} for number in (FEW_ALTERNATIVES, most))
+        yield from _pair(context, "ranks", name, ("many", "few"), many, few)
 
 
 def _several_choices(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -494,7 +523,7 @@ def _overflow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseG
 
 KINDS: Final[Mapping[str, Build]] = {
     "twin": _plain_streamed, "never": _never, "logprobs": _logprobs, "echo": _echo, "many": _several_choices,
-    "default": _default,
+    "default": _default, "ranks": _ranks,
     "prefix": _prefix, "batch": _batch, "null": _null, "repeat": _repeat, "seed": _seed, "force": _force, "ban": _ban,
     "narrow": _narrow, "suffix": _suffix, "vary": _vary, "json": _json, "tier": _reported_value, "overflow": _overflow,
     "best": _best,
@@ -505,7 +534,9 @@ PREFERRED: Final = frozenset({("choices", "batch"), ("choices", "seed")})
 # Settings of several members at once: a promise that is broken beside any of them is broken here.
 SEVERAL: Final = frozenset({"batch of choices", "best choices", "batch of ids"})
 # Little else shows promises beside token ids, or these relations beside a choice of the best candidates.
-OF_CHOICE: Final = ("vary", "narrow", "suffix", "ban", "repeat", "seed", "batch", "many", "prefix", "logprobs")
+OF_CHOICE: Final = (
+    "vary", "narrow", "suffix", "ban", "repeat", "seed", "batch", "many", "prefix", "logprobs", "ranks",
+)  # fmt: skip
 SHOWN_HERE: Final = frozenset(
     {*(("batch of ids", kind) for kind in KINDS), *(("best choices", kind) for kind in OF_CHOICE)}
 )
@@ -516,7 +547,7 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     "plain": ({}, frozenset()),
     "streamed": (
         {**STREAM.patch, "prompt": UNICODE},
-        frozenset(KINDS) - {"twin", "json", "ban", "batch", "logprobs", "many", "null", "default"},
+        frozenset(KINDS) - {"twin", "json", "ban", "batch", "logprobs", "many", "null", "default", "ranks"},
     ),
     "choices": ({"n": 2, "logprobs": 1}, frozenset({"twin", "echo", "batch", "seed"})),
     "echoed": ({"echo": True, "logprobs": 1, "prompt": UNICODE}, frozenset({"twin"})),

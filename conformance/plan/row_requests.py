@@ -76,7 +76,8 @@ def with_drawn_values(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict
     if isinstance(text, str) and isinstance(own, str):
         if own.isascii() and not text.isascii():
             text = own
-        drawn["prompt"] = text if own.isascii() or not text.isascii() else f"{text} {own}"
+        # such prompts have a long beginning in common, by which a cache must not find another's reply
+        drawn["prompt"] = text if own.isascii() else f"{own}{text}"
     elif isinstance(text, str) and isinstance(own, list) and isinstance(own[0], str):
         drawn["prompt"] = [text, *own[1:]]
     return {**body, **drawn}

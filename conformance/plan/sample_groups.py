@@ -25,6 +25,8 @@ SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
     {**USAGE.patch, "prompt": [PROMPT, PROMPT], "n": 2},
     {"prompt": list(IDS), "suffix": SUFFIX, "n": 2, "best_of": 4},
 )
+# What a filter may be lost in as well: a draw of one token, and another temperature.
+FILTERED: Final[tuple[Mapping[str, Any], ...]] = (*SETTINGS, {"max_tokens": 1, "n": 8}, {"temperature": 0.5, "n": 4})
 
 
 def bursts(context: PlanContext) -> Iterator[CaseGroup]:
@@ -82,7 +84,7 @@ def filtered_samples(context: PlanContext) -> Iterator[CaseGroup]:
             "max_tokens": 2 * TOKENS_LONG,
             "logprobs": most_alternatives(context),
         }
-        for setting in (*SETTINGS, {"max_tokens": 1, "n": 8}) if context.full else ({"n": 4},):
+        for setting in FILTERED if context.full else ({"n": 4},):
             body = context.body(allowed_members(context, {**members, **setting}))
             if value is not None and not context.barred(body) and context.validity_of(body) is Validity.VALID:
                 yield CaseGroup("rows", Rank.NORMAL, (context.case("relation", body),))
@@ -111,8 +113,8 @@ def _both_arms(context: PlanContext, name: str) -> Iterator[CaseGroup]:
 def _arms(
     context: PlanContext, key: str, ends: tuple[float, float], name: str, common: Mapping[str, Any], replies: int
 ) -> Iterator[CaseGroup]:
-    """`replies` choices at each end, half of them in one request where the contract allows that `n`."""
-    many = -(-replies // 2) if context.has("n") and context.validity_alone({"n": replies}) is Validity.VALID else 1
+    """`replies` choices at each end, in one request where the contract allows that `n`."""
+    many = replies if context.has("n") and context.validity_alone({"n": replies}) is Validity.VALID else 1
     cases, copies = [], []
     for role, value in zip(("low", "high"), ends, strict=True):
         members = {**common, name: value, **({"n": many} if many > 1 and "n" not in common else {})}

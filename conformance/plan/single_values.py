@@ -9,7 +9,7 @@ from typing import Any, Final
 from conformance.contract.bounds import top
 from conformance.model import Limit, Membership, Validity
 from conformance.model.json_text import dumps
-from conformance.plan.boundaries import ends, open_ends
+from conformance.plan.boundaries import ends
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PlanContext, part
 from conformance.plan.factors import (
@@ -155,29 +155,6 @@ def _joint_nulls(context: PlanContext) -> Iterator[CaseGroup]:
         yield from joint_cases(context, limit, "learned", Rank.ESSENTIAL)
 
 
-def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
-    """Both ends of every range and one step inside of each; what the document leaves open is observed."""
-    settled = context.known.accepted | context.known.refused.keys()
-    inside: list[FactorLevel] = []
-    for limit in _limits(context):
-        for value in ends(context, limit):
-            if value.label in settled:
-                continue
-            if _is_end(limit, value):
-                phase = "rows" if context.full else "values"  # where the base request is sent anyway
-                yield value_alone(context, value, rank=Rank.NORMAL, phase=phase, origin="edge")
-            else:
-                inside.append(value)
-        row = f"request.{limit.parameter}.edge"
-        if row in context.rows:
-            yield from (_observed(context, row, value.label, value.patch) for value in open_ends(limit))
-    yield from joint_cases(context, inside, "rows", Rank.NORMAL)
-    observed = {row.id for row in context.rows_on("observe")}
-    for rule in context.contract.combinations:
-        if rule.id in observed and rule.example and context.has(*rule.example):
-            yield _observed(context, rule.id, "", rule.example)
-
-
 def members_of_rows(context: PlanContext) -> Iterator[CaseGroup]:
     """Members that a row of the contract names itself, such as a field that the document does not know."""
     for row in context.rows_on("accept"):
@@ -233,7 +210,7 @@ def isolated_values(context: PlanContext) -> Iterator[CaseGroup]:
 def _values_in_doubt(context: PlanContext) -> list[FactorLevel]:
     """The values that were rejected in joint cases only."""
     values = [value for factor in factors(context, in_doubt=True) for value in factor.levels[1:]]
-    values += [value for limit in _limits(context) for value in ends(context, limit)]
+    values += [value for limit in limits_of(context) for value in ends(context, limit)]
     values += [factor_level(name, None) for name in context.contract.parameters]
     return list({value.label: value for value in values if value.label in context.known.in_doubt}.values())
 
@@ -317,18 +294,9 @@ def rows_of(context: PlanContext, patch: Mapping[str, Any]) -> Iterator[str]:
             yield row
 
 
-def _limits(context: PlanContext) -> list[Limit]:
+def limits_of(context: PlanContext) -> list[Limit]:
+    """The ranges that bind a documented parameter which the target has not rejected altogether."""
     return [limit for limit in context.contract.limits if limit.binding and context.has(top(limit.parameter))]
-
-
-def _is_end(limit: Limit, value: FactorLevel) -> bool:
-    """Whether a value, or its length or the values of its map, is an end of the range."""
-    number = value.value
-    if isinstance(number, list):
-        number = len(number)
-    elif isinstance(number, dict):
-        number = next(iter(number.values()))
-    return number in {limit.low, limit.high}
 
 
 def joint_cases(
@@ -408,20 +376,13 @@ def _listed_values(context: PlanContext) -> Iterator[FactorLevel]:
                     yield value
 
 
-def _observed(context: PlanContext, row: str, label: str, patch: Mapping[str, Any]) -> CaseGroup:
-    key = f"{row} {label}".strip()
-    control = context.case("base", context.base, part("observe", key, "control"))
-    probe = context.case("edge", context.body(patch), part("observe", key, "probe"))
-    return CaseGroup("values", Rank.NORMAL if context.full else Rank.OBSERVED, (control, probe))
-
-
 __all__ = [
     "accepts",
     "base_requests",
     "isolated_values",
     "joint_cases",
+    "limits_of",
     "members_of_rows",
-    "range_ends",
     "rows_of",
     "single_values",
     "value_alone",

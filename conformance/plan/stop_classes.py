@@ -36,6 +36,7 @@ OCCURRING: Final[Mapping[str, re.Pattern[str]]] = {
     "a backslash": re.compile(r"\\+\w?"),
     "a line break": re.compile(r"[\r\n]+"),
     "white space around a word": re.compile(r"\s\w+\s"),
+    "white space alone": re.compile(r"[ \t]+"),
     "HTML special characters": re.compile(r"[<>&\"']+"),
     "JSON special characters": re.compile(r"[{}\[\]\":]+"),
     "SQL special characters": re.compile(r"[%_;'-]+"),

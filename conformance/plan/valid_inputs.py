@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from conformance.model import Validity
 from conformance.model.json_text import MISSING, dumps, is_number
+from conformance.plan.boundaries import ends, open_ends
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
 from conformance.plan.factors import allowed_members, streaming
 from conformance.plan.input_model import CONTROL_TEXTS, LONG_TEXT, PLAIN_TEXTS, InputClass, valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level
-from conformance.plan.single_values import joint_cases
+from conformance.plan.single_values import joint_cases, limits_of, value_alone
 
+LEVELS: Final = "levels of classes"
 SIZES: Final = (3, 17)  # prompts of a batch
 # Other parts of the plan try these; the values of the second set decide what a request costs, so they go together.
 ELSEWHERE: Final = frozenset({"model", "stream", "echo"})
@@ -28,17 +30,61 @@ def valid_inputs(context: PlanContext) -> Iterator[CaseGroup]:
         yield from _echoed_texts(context)
         return
     levels = levels_of_classes(context)
-    for costly in (False, True):
-        some = [level for level in levels if (not COSTLY.isdisjoint(level.patch)) is costly]
-        yield from joint_cases(context, some, "rows", Rank.NORMAL)
+    costly = [level for level in levels if not COSTLY.isdisjoint(level.patch)]
+    costly += [level for level in levels if "prompt" in level.patch and _is_one_list_of_ids(level.value)]
+    yield from joint_cases(context, costly, "rows", Rank.NORMAL)
+    yield from joint_cases(context, [level for level in levels if level not in costly], "rows", Rank.NORMAL)
     yield from _spelled(context)
     yield from _open(context)
     for key, prompts in _batches():
         yield from _batch(context, key, prompts)
 
 
+def _is_one_list_of_ids(prompt: Any) -> bool:
+    """Whether a prompt is ids of tokens and no batch, so that it adds little to what many choices cost."""
+    return isinstance(prompt, list) and all(isinstance(item, int) for item in prompt)
+
+
+def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
+    """Both ends of every range and one step inside of each, where no class has them; what is left open is observed."""
+    settled = context.known.accepted | context.known.refused.keys()
+    settled |= {level.label for level in levels_of_classes(context)} if context.full else set()
+    joint: list[FactorLevel] = []
+    for limit in limits_of(context):
+        for value in ends(context, limit):
+            if value.label in settled:
+                continue
+            if context.validity_alone(value.patch) is Validity.VALID:
+                joint.append(value)
+            else:
+                phase = "rows" if context.full else "values"  # where the base request is sent anyway
+                yield value_alone(context, value, rank=Rank.NORMAL, phase=phase, origin="edge")
+        row = f"request.{limit.parameter}.edge"
+        if row in context.rows:
+            yield from (_observed(context, row, value.label, value.patch) for value in open_ends(limit))
+    yield from joint_cases(context, joint, "rows", Rank.NORMAL)
+    observed = {row.id for row in context.rows_on("observe")}
+    for rule in context.contract.combinations:
+        if rule.id in observed and rule.example and context.has(*rule.example):
+            yield _observed(context, rule.id, "", rule.example)
+
+
+def _observed(context: PlanContext, row: str, label: str, patch: Mapping[str, Any]) -> CaseGroup:
+    key = f"{row} {label}".strip()
+    control = context.case("base", context.base, part("observe", key, "control"))
+    probe = context.case("edge", context.body(patch), part("observe", key, "probe"))
+    return CaseGroup("values", Rank.NORMAL if context.full else Rank.OBSERVED, (control, probe))
+
+
 def levels_of_classes(context: PlanContext) -> list[FactorLevel]:
     """The valid classes of each parameter that costs little, as levels; those left out that the target rejects."""
+    levels: list[FactorLevel] | None = context.memo.get(LEVELS)
+    if levels is None:
+        levels = context.memo[LEVELS] = _levels_of_classes(context)
+    return levels
+
+
+def _levels_of_classes(context: PlanContext) -> list[FactorLevel]:
     found: dict[str, FactorLevel] = {}
     batches = {dumps(list(prompts)) for _, prompts in _batches()}
     for one in _classes(context):
@@ -135,4 +181,4 @@ def _batch(context: PlanContext, key: str, prompts: Sequence[str]) -> Iterator[C
         yield CaseGroup("rows", Rank.NORMAL, (plain, streamed))
 
 
-__all__ = ["levels_of_classes", "spelled", "valid_inputs"]
+__all__ = ["levels_of_classes", "range_ends", "spelled", "valid_inputs"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, plural, show
+from conformance.judge.checks.logprobs_text import first_generated
 from conformance.judge.checks.usage_counts import token_count
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream, usage
 from conformance.judge.tolerances import SMALL_MAX_TOKENS
 from conformance.model import Observation, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange
 from conformance.model.json_text import MISSING
+from conformance.model.request_view import RequestView
 
 OPEN = completion(choice(" 4", finish=None))
 
@@ -137,21 +139,33 @@ def no_text_after_finish(x: Exchange, context: CheckContext) -> Findings:
 
 
 SCORED = {"max_tokens": 4, "logprobs": 1}
+ECHOED = {**SCORED, "echo": True, "prompt": "x"}
 FOUR = (" a b c d", [" a", " b", " c", " d"])
 SHORT = 1_000  # bytes of a request whose prompt fits any context beside so few tokens
 
 
-def _tokens_with_text(choice: Choice, limit: int, used_up: bool) -> int:
-    """A lower bound on the number of tokens of a choice that have text.
+def _listed_tokens(choice: Choice, request: RequestView) -> list[str]:
+    """The generated tokens that a choice lists; none of an echo whose tokens do not add up to the text."""
+    tokens = list((choice.logprobs or {}).get("tokens", ()))
+    if request.echo:
+        is_whole = all(isinstance(token, str) for token in tokens) and "".join(tokens) == choice.text
+        return tokens[first_generated(request, choice, tokens) :] if is_whole else []
+    return tokens
+
+
+def _tokens_with_text(choice: Choice, request: RequestView, used_up: bool) -> int:
+    """A lower bound on the number of generated tokens of a choice that have text.
 
     The listed ones, where they add up to its text; or its chunks with text, where usage says that the limit was
     `used_up`; or one, where the limit is one.
     """
-    tokens = (choice.logprobs or {}).get("tokens", ())
+    tokens = _listed_tokens(choice, request)
+    if request.echo:
+        return sum(map(bool, tokens))
     if all(isinstance(token, str) for token in tokens) and "".join(tokens) == choice.text:
-        return sum(bool(token) for token in tokens)
+        return sum(map(bool, tokens))
     chunks = sum(bool(part.text) for part in choice.parts)
-    return chunks if used_up else min(chunks, 1) if limit == 1 else 0
+    return chunks if used_up else min(chunks, 1) if request.max_tokens == 1 else 0
 
 
 @check(
@@ -162,11 +176,15 @@ def _tokens_with_text(choice: Choice, limit: int, used_up: bool) -> int:
         *example(plain(completion(choice(FOUR[0], logprobs=logprobs(FOUR[1]))), SCORED)),
         *example(plain(completion(choice(" a b", finish="stop", logprobs=logprobs([" a", " b"]))), SCORED)),
         *example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]), reasoning="Well …")), SCORED)),
+        *example(plain(completion(choice("x a b c d", logprobs=logprobs(["x", *FOUR[1]]))), ECHOED)),
+        *example(plain(completion(choice("x")), {"max_tokens": 0, "echo": True, "prompt": "x"})),
     ),
     bad=lambda: (
         *example(plain(completion(choice(" a b", logprobs=logprobs([" a", " b"]))), SCORED)),
         *example(plain(completion(choice(FOUR[0], finish="stop", logprobs=logprobs(FOUR[1]))), SCORED)),
         *example(plain(completion(choice(" a", finish="stop")), {"max_tokens": 1})),
+        *example(plain(completion(choice("x a b c d", finish="stop", logprobs=logprobs(["x", *FOUR[1]]))), ECHOED)),
+        *example(plain(completion(choice("x", finish="stop")), {"max_tokens": 0, "echo": True, "prompt": "x"})),
         *example(
             stream(OPEN, completion(choice(finish="stop")), completion(usage=usage(4, 2)), request={"max_tokens": 2})
         ),
@@ -180,8 +198,8 @@ def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
     Fix: decide the reason of each choice by its own tokens; use `stop` only for a stop sequence or the end of text.
     """
     request = context.request(x)
-    limit, reason = request.max_tokens or 0, context.get("reason", context.length)
-    if not 0 < limit <= SMALL_MAX_TOKENS or request.echo or len(x.case.content) > SHORT:
+    limit, reason = request.max_tokens, context.get("reason", context.length)
+    if limit is None or not 0 <= limit <= SMALL_MAX_TOKENS or len(x.case.content) > SHORT:
         return
     used_up = token_count(x.usage, "completion_tokens") == limit * request.choices and request.best_of == request.n
     may_stop = bool(request.stops) or request.get("response_format") is not None
@@ -190,15 +208,18 @@ def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
         if x.reasoned:
             yield Observation("reasoning", "its tokens count, and are not listed", at)
         elif answer.finish_reason == reason:
-            tokens = len((answer.logprobs or {}).get("tokens", ()))
-            if tokens < limit and used_up:
+            tokens = len(_listed_tokens(answer, request))
+            if not limit or (tokens < limit and used_up):
                 yield Satisfied(at)  # another requirement judges that fewer tokens are listed than counted
             elif tokens:
                 seen = f"choice {show(answer.index)} finishes with {show(reason)} after {plural(tokens, 'token')}"
                 yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
         elif may_stop or answer.finish_reason != context.stop:
             continue
-        elif tokens := _tokens_with_text(answer, limit, x.streamed and used_up):
+        elif not limit:
+            seen = f"choice {show(answer.index)} finishes with {show(context.stop)} though nothing was generated"
+            yield Violation(f"{seen}; expected {show(reason)}, for max_tokens is 0", at)
+        elif tokens := _tokens_with_text(answer, request, x.streamed and used_up):
             # A token that ends the text has none itself: of the tokens up to the limit, all but one may have text.
             length = f"{plural(tokens, 'token')} with text"
             seen = f"choice {show(answer.index)} finishes with {show(context.stop)} after {length}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from math import exp
 from typing import Any
 
@@ -18,7 +19,8 @@ from conformance.judge.checks.logprobs import (
     is_number,
 )
 from conformance.judge.checks.logprobs_text import first_generated
-from conformance.judge.fixtures import choice, completion, example, logprobs, plain, stream
+from conformance.judge.comparison import attribute_to, members, not_comparable
+from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain, stream
 from conformance.judge.token_text import is_plain
 from conformance.judge.tolerances import (
     LOGPROB_MASS,
@@ -28,8 +30,8 @@ from conformance.judge.tolerances import (
     NEAR_ZERO_TEMPERATURE,
     NEGLIGIBLE_GAP,
 )
-from conformance.model import Satisfied, Violation
-from conformance.model.exchange import Choice, Exchange
+from conformance.model import Finding, Inconclusive, Satisfied, Violation
+from conformance.model.exchange import Choice, Exchange, Group
 from conformance.model.parameter_traits import Bends
 from conformance.model.request_view import RequestView
 
@@ -287,3 +289,67 @@ def _passed_over() -> Exchange:
     """A reply at temperature 0 with the second best token."""
     lists = {**logprobs([" 4"], [-2.0]), "top_logprobs": [{" 4": -2.0, "~": -0.5}]}
     return plain(completion(choice(" 4", logprobs=lists)), GREEDY)
+
+
+@check(
+    "logprobs",
+    Scope.GROUP,
+    group="ranks",
+    good=lambda: example(_ranked([" 5", " 6"])) + example(_ranked([" 5", " 6", " 8"], sampled=" 8")),
+    bad=lambda: example(_ranked([" 5", " 7"])) + example(_ranked([" 6", " 7", " 8"], sampled=" 8")),
+)
+def alternatives_are_the_likeliest(group: Group, context: CheckContext) -> Findings:
+    """Of two requests that differ in `logprobs`, the one with fewer alternatives lists the likeliest of the other.
+
+    Rankings and classifiers read the first few; where one is passed over, another answer appears to be the runner-up.
+
+    Fix: sort the whole distribution, take the first N, and only then add the sampled token.
+    """
+    problem = not_comparable(group, "many", "few")
+    if problem:
+        yield problem
+        return
+    many = members(group, "many")[0]
+    for x in members(group, "few"):
+        for answer in x.choices.values():
+            other = many.choices.get(answer.index)
+            findings = list(_passed_over_in(answer, other, context.request(x).logprobs or 0)) if other else []
+            violation = next((finding for finding in findings if isinstance(finding, Violation)), None)
+            yield attribute_to(violation or next(iter(findings), _NOTHING_TO_RANK), x.case.id)
+
+
+_NOTHING_TO_RANK: Finding = Inconclusive("the two replies list no alternatives of the same token")
+
+
+def _passed_over_in(few: Choice, many: Choice, number: int) -> Iterator[Finding]:
+    """The findings on the positions before which both replies have the same tokens."""
+    lists, others = few.logprobs or {}, many.logprobs or {}
+    tokens = lists.get("tokens", [])
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(tokens, others.get("tokens", []), strict=False))))
+    longer = dict(alternatives_by_position(others))
+    for index, top in alternatives_by_position(lists):
+        whole = longer.get(index, {})
+        numbers = all(map(_is_logprob, (*top.values(), *whole.values())))
+        if index > same or not whole or not numbers or not all(map(_is_comparable, (*top, *whole))):
+            continue
+        # the sampled token may be listed in addition, however unlikely it is
+        extra = tokens[index] if len(top) > number and index < len(tokens) else None
+        listed = {name: value for name, value in top.items() if name != extra}
+        passed = {name: value for name, value in whole.items() if name not in top}
+        if listed and passed and max(passed.values()) > min(listed.values()) + NEAR_TIE:
+            best = max(passed, key=lambda name: passed[name])
+            observed = f"{show(best)} with {passed[best]} is not among the {number} alternatives {show(dict(top))}"
+            yield Violation(f"{observed}; expected the {number} likeliest of {show(dict(whole))}", few.at)
+        elif listed:
+            yield Satisfied(few.at)
+
+
+def _ranked(names: list[str], sampled: str = " 5") -> Group:
+    """Alternatives of which these are listed where two were requested, and all of them where five were."""
+    values = {" 5": -0.5, " 6": -1.5, " 7": -3.0, " 8": -5.0}
+
+    def reply(number: int, listed: list[str]) -> Exchange:
+        lists = {**logprobs([sampled], [values[sampled]]), "top_logprobs": [{name: values[name] for name in listed}]}
+        return plain(completion(choice(sampled, logprobs=lists)), {"logprobs": number, "temperature": 0})
+
+    return group("ranks", many=reply(5, list(values)), few=reply(2, names))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp, log
 from typing import Any
 
@@ -30,18 +30,22 @@ def narrows(request: RequestView, context: CheckContext) -> bool:
         return False
     if name == "top_k":
         return bool(0 < value <= number)
-    return bool(0 < value < 1) and request.number("temperature", 1) == 1
+    return bool(0 < value < 1) and 0 < request.number("temperature", 1) <= 1
 
 
 @check(
     "effects",
     Scope.SUCCESS,
     expected_when=narrows,
-    good=lambda: example(_sampled("top_k", 2, -1.0), parameter="top_k"),
+    good=lambda: (
+        example(_sampled("top_k", 2, -1.0), parameter="top_k")
+        + example(_sampled("top_p", 0.65, -1.0, temperature=0.5), parameter="top_p")
+    ),
     bad=lambda: (
         example(_sampled("top_k", 1, -2.0), parameter="top_k")
         + example(_sampled("top_p", 0.3, -2.0), parameter="top_p")
         + example(_sampled("floor", 0.5, -2.0), parameter="floor")
+        + example(_sampled("top_p", 0.3, -2.0, temperature=0.5), parameter="top_p")
     ),
 )
 def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
@@ -69,7 +73,7 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
                 continue
             examined += 1
             value = values[position]
-            reason = _why_excluded(name, value, top, request.get(name), is_floor=name == floor)
+            reason = _why_excluded(name, value, top, request, is_floor=name == floor)
             if reason:
                 token = show((lists.get("tokens") or [None] * len(values))[position : position + 1])
                 yield Violation(f"token {position}, {token}, has log probability {value:.3f}, {reason}", answer.at)
@@ -79,22 +83,41 @@ def filter_bounds_the_choice(x: Exchange, context: CheckContext) -> Findings:
                 yield Satisfied(answer.at)
 
 
-def _why_excluded(name: str, value: float, top: Mapping[str, Any], bound: float, *, is_floor: bool) -> str:
+def _why_excluded(name: str, value: float, top: Mapping[str, Any], request: RequestView, *, is_floor: bool) -> str:
     """Why the filter excludes a token of this log probability beside these alternatives; empty if it does not."""
+    bound = request.get(name)
     likelier = sorted((logprob for logprob in top.values() if logprob > value + LOGPROB_NOISE), reverse=True)
     if not likelier:
         return ""
-    mass = sum(map(exp, likelier))
     if name == "top_k" and len(likelier) >= bound:
         return f"below {len(likelier)} likelier tokens; expected one of the {bound} likeliest, as top_k is {bound}"
+    mass = least_mass(likelier, top, request)
     if name == "top_p" and mass > bound + TOP_P_ROUNDING and sum(map(exp, top.values())) < WHOLE:
         return f"below tokens of probability {mass:.3f} together; expected less than top_p, which is {bound}"
+    # below temperature 1 the ratio of two probabilities is smaller yet
     if is_floor and value < likelier[0] + log(bound) - LOGPROB_NOISE:
         return f"the likeliest has {likelier[0]:.3f}; expected at least {bound} of its probability, which is {name}"
     return ""
 
 
-def _sampled(name: str, value: float, at: float) -> Exchange:
+def least_mass(likelier: Sequence[float], top: Mapping[str, Any], request: RequestView) -> float:
+    """The least probability that the likelier tokens have together, whether values are before or after temperature.
+
+    Values before it have to be raised to its inverse power and divided by the sum over the vocabulary. The tokens that
+    are not listed are at most as likely as the last of those that were requested, so that sum has an upper bound.
+    """
+    after = sum(map(exp, likelier))
+    power = 1 / request.number("temperature", 1)
+    if power <= 1:
+        return after
+    listed = sorted(top.values(), reverse=True)
+    least = listed[: request.logprobs][-1]
+    unlisted = max(0.0, 1 - sum(map(exp, listed)))
+    whole = sum(exp(logprob * power) for logprob in listed) + unlisted * exp(least * (power - 1))
+    return min(after, sum(exp(logprob * power) for logprob in likelier) / whole)
+
+
+def _sampled(name: str, value: float, at: float, **more: float) -> Exchange:
     """A reply whose token has the log probability `at`, beside the likeliest one with -0.7."""
     lists = {**logprobs([" 4"], [at]), "top_logprobs": [{" 5": -0.7, " 4": at}]}
-    return plain(completion(choice(" 4", logprobs=lists)), {"logprobs": 2, name: value})
+    return plain(completion(choice(" 4", logprobs=lists)), {"logprobs": 2, name: value, **more})

@@ -168,3 +168,29 @@ def limit_of_later_choices_is_called_stop(documents: list[Json], call: Call) -> 
         if choice["index"] > 0 and choice["finish_reason"] == length_reason(call):
             choice["finish_reason"] = stop_reason(call)
     return documents
+
+
+@fault(
+    Stage.REPLY,
+    "length_means_the_limit",
+    needs=("echo",),
+    only=lambda call: call.params.echo and call.params.max_tokens != 0,
+    also=("relations", "batch_is_singles"),
+    imitates="Echoed prompts were counted against the limit when the reason was decided.",
+)
+def limit_of_echoes_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
+    """With an echoed prompt, a text that the limit cut finishes with the reason for a natural end."""
+    return with_reason(documents, stop_reason(call), length_reason(call))
+
+
+@fault(
+    Stage.REPLY,
+    "length_means_the_limit",
+    only=lambda call: call.params.max_tokens == 0,
+    fits=lambda contract: contract.limit("max_tokens") is not None and contract.limit("max_tokens").low == 0,
+    also=("relations", "batch_is_singles"),
+    imitates="A loop over no tokens ended as if the model had.",
+)
+def nothing_generated_is_called_stop(documents: list[Json], call: Call) -> list[Json]:
+    """With max_tokens 0, every choice finishes with the reason for a natural end."""
+    return with_reason(documents, stop_reason(call), length_reason(call))

@@ -148,3 +148,22 @@ def alternatives_are_missing_in_places(documents: list[Json], call: Call) -> lis
 def sampled_token_is_not_among_the_best(documents: list[Json], call: Call) -> list[Json]:
     """The sampled token is listed only where it is one of the likeliest."""
     return with_alternatives(documents, lambda top: dict(list(top.items())[: call.params.logprobs or 0]))
+
+
+@fault(
+    Stage.REPLY,
+    "alternatives_are_the_likeliest",
+    needs=NEEDS,
+    only=lambda call: 1 < (call.params.logprobs or 0) < 4,
+    also=("sampled_token_is_listed", "top_logprobs_are_plausible"),
+    imitates="The likeliest tokens were taken from a partially sorted list.",
+)
+def alternatives_pass_over_the_second(documents: list[Json], call: Call) -> list[Json]:
+    """The second most likely token is left out, and an unlikely one is listed in its place."""
+
+    def passed_over(top: Alternatives) -> Alternatives:
+        ranked = sorted(top, key=lambda name: -top[name])
+        kept = {name: top[name] for name in top if name != ranked[1]}
+        return {**kept, " q": -20.0}
+
+    return with_alternatives(documents, lambda top: passed_over(top) if len(top) > 1 else top)
