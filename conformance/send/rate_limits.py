@@ -37,7 +37,7 @@ class RateLimits:
 
 
 def in_outage(unanswered: int) -> bool:
-    """Whether so many exchanges in a row got no response that retries would only use up the budget."""
+    """Whether retries would only use up the budget, as the last exchanges in a row got no response."""
     return unanswered >= SEVERAL
 
 
