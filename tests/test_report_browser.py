@@ -317,6 +317,7 @@ def test_no_width_needs_sideways_scrolling(visit, pages, width):
     tab.set_viewport_size({"width": width, "height": 800})
     tab.locator("tbody:target .ev.here").wait_for()
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert tab.locator("tbody:target th").bounding_box()["width"] > 150
 
 
 @pytest.mark.parametrize("name", ["index.html", "history.html"])

@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 import fake_runs
 import pytest
 
+from conformance.contract import load, providers
 from conformance.model import Outcome
 from conformance.report import index, page, results
-from conformance.report.verdict_words import MEANINGS
+from conformance.report.verdict_words import AREAS, MEANINGS, ORIGINS
+from conformance.selftest.mutation_testing import baseline
 
 VOID = {"br", "wbr", "input", "meta", "link", "img", "hr"}
 
@@ -288,3 +290,15 @@ def test_the_index_has_failing_targets_first_and_says_each_reason_once():
     html = index.render(found)
     assert re.findall(r'<th scope="row"><a href="(\w)/report.html">', html) == ["c", "b", "a"]
     assert html.count("gave no reply") == 1
+
+
+def test_ids_of_cases_are_explained():
+    assert {x.case.origin for x in baseline("openai", "gate").plain.exchanges} <= ORIGINS.keys()
+    assert f"shrink/ {ORIGINS['shrink'][:1].upper()}{ORIGINS['shrink'][1:]}" in Tree(rendered()).text
+
+
+def test_areas_are_explained():
+    areas = {row.area for provider in providers() for row in load(provider).requirements}
+    assert areas == AREAS.keys()
+    assert AREAS["usage"] in Tree(rendered()).text
+    assert AREAS["usage"] in Tree(index.render({"example": results.document(fake_runs.failing())})).text

@@ -123,8 +123,8 @@ def test_a_long_body_keeps_its_ends_and_the_marked_place():
     found = shown(ex.plain(body), "body /usage/total_tokens", most=1_000)
     segments = found.passages[0].segments
     assert [one.text for one in segments if one.kind == "mark"] == ["-1"]
-    assert segments[0].text.startswith('{"first"')
-    assert segments[-1].text.endswith('"end":1}')
+    assert segments[0].text.startswith('{\n  "first"')
+    assert segments[-1].text.endswith('"end": 1\n}')
     assert sum(len(one.text) for one in segments) < 1_500
 
 

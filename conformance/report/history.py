@@ -174,8 +174,8 @@ def _broken_and_fixed(step: Difference) -> Iterator[tuple[str, list[tuple[str, s
     for kind in (BROKEN, FIXED):
         changes = step.of(kind)
         if changes:
-            named = [(change.id, message(change.row) if kind == BROKEN else "") for change in changes[:MOST_NAMED]]
-            yield kind, named, max(len(changes) - MOST_NAMED, 0)
+            listed = [(change.id, message(change.row) if kind == BROKEN else "") for change in changes[:MOST_NAMED]]
+            yield kind, listed, max(len(changes) - MOST_NAMED, 0)
 
 
 def _caption(points: Sequence[Point]) -> str:

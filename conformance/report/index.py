@@ -12,7 +12,7 @@ from markupsafe import Markup
 from conformance.report.page import environment, shell, summed
 from conformance.report.results import read
 from conformance.report.tally import Row, by_area, embedded, gates, headline, targets_conform
-from conformance.report.verdict_words import MEANINGS
+from conformance.report.verdict_words import AREAS, MEANINGS
 
 Results = Mapping[str, Any]
 RESULTS: Final = "results.json"
@@ -84,6 +84,7 @@ def _areas(found: Sequence[Results], links: Sequence[str]) -> list[dict[str, Any
     return [
         {
             "name": name,
+            "about": AREAS.get(name, ""),
             "cells": [summed(areas[name]) if name in areas else None for areas in grouped],
             "rows": _rows([areas.get(name, []) for areas in grouped], links),
         }

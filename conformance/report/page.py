@@ -32,7 +32,7 @@ from conformance.report.tally import (
 )
 from conformance.report.text import visible
 from conformance.report.transcript import Segment, Transcript, transcript
-from conformance.report.verdict_words import MEANINGS, word
+from conformance.report.verdict_words import AREAS, MEANINGS, ORIGINS, word
 
 MOST_EXCHANGES: Final = 150
 MOST_LISTED: Final = 7
@@ -71,6 +71,7 @@ def environment() -> Environment:
         "evidence_first": findings.evidence_first,
         "finding": findings.finding,
         "folded": _folded,
+        "origin": lambda name: ORIGINS.get(name, name),
         "pre": pre,
         "word": word,
     }
@@ -119,13 +120,17 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         nothing_broken=(unjudged(results) and "Nothing was judged.") or "No requirement was seen broken.",
         trust=list(_trust(results)),
         facts=list(_facts(results)),
-        areas=[{"name": name, **summed(in_area)} for name, in_area in sorted(by_area(rows).items())],
+        areas=[
+            {"name": name, "about": AREAS.get(name, ""), **summed(in_area)}
+            for name, in_area in sorted(by_area(rows).items())
+        ],
         counts=count(rows),
         levels=[name for name in ("MUST", "SHOULD", "MAY") if any(row["level"] == name for row in rows)],
         layers=sorted({row["layer"] for row in rows}),
         columns=COLUMNS,
         folded=sum(map(_folded, rows)),
         legend=MEANINGS.items(),
+        origins=[(name, text) for name, text in ORIGINS.items() if name in {shown.origin for shown in transcripts}],
         transcripts=transcripts,
         anchors={shown.case: shown.anchor for shown in transcripts},
         left_out=len(cited) - len(transcripts) if transcripts else 0,

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
 from conformance.report import timeline
+from conformance.report.json_layout import laid_out
 from conformance.report.replay_commands import Destination, curl, is_long, python
 from conformance.report.source_map import event_of, pointer_of, span
 from conformance.report.text import decoded, visible
@@ -99,6 +100,8 @@ def _attempt(x: Exchange) -> Iterator[str]:
 
 def _body(x: Exchange, places: Iterable[str], most: int) -> Iterator[Passage]:
     text = x.content.decode("utf-8", "backslashreplace")
+    if not any(at.startswith("byte ") for at in places):  # evidence on bytes is seen in them alone
+        text = laid_out(text)
     spans = [located for at in places if (pointer := pointer_of(at)) and (located := span(text, pointer))]
     if text:
         yield Passage(0, "", excerpt(text, spans, most))
@@ -121,6 +124,8 @@ def _events(
         number = numbers[position]
         text = event.raw.decode("utf-8", "backslashreplace")
         begin = text.find("{")
+        if begin >= 0 and any(number == event_of(at) and pointer_of(at) for at in places if number is not None):
+            text = text[:begin] + laid_out(text[begin:])
         located = (
             span(text[begin:], pointer)
             for at in places

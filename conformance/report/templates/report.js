@@ -215,7 +215,7 @@
   // narrow pages and print hide columns, so cells that span all columns must span fewer
   const span = () => {
     const heads = all('.reqs thead th').filter((head) => getComputedStyle(head).display !== 'none').length
-    all('.reqs .d > td, #none td').forEach((cell) => { cell.colSpan = heads })
+    all('.reqs .d > td, #none td, #fold td').forEach((cell) => { cell.colSpan = heads })
   }
   all('.reqs').forEach(() => ['(max-width: 1080px)', '(max-width: 640px)', 'print'].forEach((query) => {
     matchMedia(query).addEventListener('change', span)
