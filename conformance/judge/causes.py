@@ -203,7 +203,7 @@ class _Sent:
         return {key: tuple(replies) for key, replies in found.items()}
 
     def effect(self, parameter: str, failing: Iterable[Exchange]) -> bool | None:
-        """Whether leaving the parameter out changes the reply; None where no such request was sent."""
+        """Whether leaving the parameter out changes the reply mostly; None where no such request was sent."""
         pairs = [
             (x, other)
             for x in failing
@@ -212,7 +212,8 @@ class _Sent:
         ]
         if not pairs:
             return None
-        return any((texts(x), finish_reasons(x)) != (texts(other), finish_reasons(other)) for x, other in pairs)
+        same = sum((texts(x), finish_reasons(x)) == (texts(other), finish_reasons(other)) for x, other in pairs)
+        return same < WITHIN * len(pairs)
 
 
 def _rest(body: Mapping[str, Any], parameter: str) -> str:
@@ -256,7 +257,7 @@ def _topic(verdict: Verdict) -> Topic:
 
 def _not_streamed(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     streams = [x for x in sent.ordinary if "streamed" in sent.settings(x.case.id)]
-    offered = any(x.successful and x.streamed and x.choices for x in streams)
+    offered = any(x.successful and x.streamed and x.messages for x in streams)
     plain = any(accepted(x) and "plain" in sent.settings(x.case.id) for x in sent.ordinary)
     if len(streams) < FEWEST or offered or not plain:
         return
@@ -696,7 +697,9 @@ def _describe(draft: _Draft, sent: _Sent) -> None:
             draft.kind = "text"
     if first.topic is Topic.COUNTS and first.mostly(lambda x: x.successful and x.usage is None):
         draft.kind = "no-usage"
-    if first.topic in {Topic.CHOICES, Topic.TEXT, Topic.RELATION, Topic.LIMIT} and (name := _subject(first, sent)):
+    if first.area == "logprobs":
+        draft.kind = "logprobs"
+    elif first.topic in {Topic.CHOICES, Topic.TEXT, Topic.RELATION, Topic.LIMIT} and (name := _subject(first, sent)):
         effect = sent.effect(name, first.failing)
         draft.kind, draft.subject, draft.about = ("no-effect" if effect is False else "misapplied"), f"`{name}`", name
         draft.where = tuple(setting for setting in draft.where if setting != name)
@@ -777,7 +780,9 @@ def _spoils(draft: _Draft, x: Exchange, verdict: Verdict) -> bool:
     if draft.affects(x):
         return True
     first = draft.rows[0]
-    if not any(x.case.id in row.cases for row in draft.rows) or _topic(verdict) not in _spoilt(first):
+    if not any(x.case.id == other.case.id for row in draft.rows for other in row.failing) or _topic(
+        verdict
+    ) not in _spoilt(first):
         return False
     silent = not any(choice.text for choice in x.choices.values())
     return silent or bool(verdict.repeat) or load()[verdict.requirement.check].scope is not Scope.GROUP
