@@ -78,6 +78,13 @@ def reproduction(session: nox.Session) -> None:
 
 
 @nox.session
+def causes(session: nox.Session) -> None:
+    """Is each fault shown as one or two causes, the right one first? (Every fault, about twenty minutes.)"""
+    session.install(*DEV)
+    session.run("pytest", "-q", "tests/test_causes_faults.py", *session.posargs, env={"CONFORMANCE_EVERY_FAULT": "1"})
+
+
+@nox.session
 def nightly(session: nox.Session) -> None:
     """Were the stored scores measured on this build, and do they hold? (After `faults` and `wire-mutations`.)"""
     session.install(*DEV)

@@ -263,17 +263,19 @@ def test_the_mutation_score_is_a_note_and_says_for_which_build_it_was_measured()
         assert '<li class="note"><span class="mark" aria-hidden="true">·</span> Of ' in html
 
 
-def test_what_is_broken_is_told_by_its_findings_how_often_and_why_a_client_cares():
-    text = Tree(rendered()).text
+def test_what_is_broken_is_told_by_causes_then_findings_how_often_and_why_a_client_cares():
+    text = Tree(page.render(results.document(fake_runs.run(fake_runs.broken())))).text
     listed = text[text.index("What is broken") : text.index("How far to trust this")]
-    assert "fail choices is [{'index': 0}] beside usage ; expected [] ." in listed
+    assert "fail Token counts are wrong choices is [{'index': 0}] beside usage ; expected [] ." in listed
     assert "usage. chunk. empty-choices MUST · 2 of 6 occurrences · Clients recognise this chunk" in listed
     assert "has an empty choices list" not in listed
 
 
-def test_of_many_findings_the_first_are_listed_and_the_others_counted():
+def test_of_many_findings_without_causes_the_first_are_listed_and_the_others_counted():
     rows = [replace(fake_runs.broken(), requirement=fake_runs.requirement(f"usage.row-{n}")) for n in range(20)]
-    html = page.render(results.document(fake_runs.run(*rows)))
+    document = results.document(fake_runs.run(*rows))
+    del document["causes"]
+    html = page.render(document)
     assert f">and {20 - page.MOST_LISTED} more below</a>" in html
 
 

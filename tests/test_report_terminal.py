@@ -17,7 +17,7 @@ def test_a_failure_is_told_in_few_lines_below_its_cause():
     lines = next(terminal.blocks(document())).splitlines()
     assert lines[:3] == [
         "CAUSE 1 of 1 example (MUST): token counts are wrong",
-        "  means     bills and budgets are wrong (2 of 6)",
+        "  means     Bills and budgets are wrong.",
         "  also      2 requirements broken with it: errors.envelope.members, stream.id.one",
     ]
     assert lines[3:] == [

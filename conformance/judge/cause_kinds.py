@@ -49,7 +49,7 @@ class Kind:
 
 KINDS: Final = {
     "not-streamed": Kind("streaming is not offered", Harm.NO_TEXT, "a client that streams gets no text"),
-    "no-answer": Kind("the server stops answering{where}", Harm.NO_TEXT, "one request ends the service for all others"),
+    "no-answer": Kind("some requests get no answer{where}", Harm.NO_TEXT, "a client waits in vain"),
     "server-error": Kind(
         "valid requests are answered with HTTP {subject}{where}",
         Harm.NO_TEXT,
@@ -61,6 +61,11 @@ KINDS: Final = {
     ),
     "refused": Kind(
         "{subject} is refused{where}", Harm.NO_TEXT, "a client that uses what the document allows gets no text"
+    ),
+    "value-refused": Kind(
+        "documented values of {subject} are refused",
+        Harm.NO_TEXT,
+        "a client that uses what the document allows gets no text",
     ),
     "null-refused": Kind(
         "null is refused for {subject}{where}",
@@ -102,6 +107,7 @@ KINDS: Final = {
         "finish reasons are wrong{where}", Harm.WRONG_END, "a client cannot tell a whole text from one that was cut"
     ),
     "counts": Kind("token counts are wrong{where}", Harm.WRONG_COUNT, "bills and budgets are wrong"),
+    "no-usage": Kind("token counts are missing{where}", Harm.WRONG_COUNT, "a client does not learn what it has used"),
     "logprobs": Kind(
         "log probabilities are wrong{where}", Harm.WRONG_COUNT, "scores that are computed from them are wrong"
     ),
@@ -128,6 +134,11 @@ KINDS: Final = {
         "validation errors are answered with HTTP {subject}{where}",
         Harm.LENIENCY,
         "clients retry a request that can never succeed, and do not learn what is wrong with it",
+    ),
+    "adversarial-5xx": Kind(
+        "adversarial requests are answered with HTTP {subject}",
+        Harm.LENIENCY,
+        "one caller's request makes the server fail, instead of being refused",
     ),
     "unvalidated": Kind(
         "{subject} not validated{where}", Harm.LENIENCY, "a caller's mistake shows in results or bills, not at once"

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from conformance.contract.bounds import top
-from conformance.judge.catalogue import load
+from conformance.judge.catalogue import Scope, load
 from conformance.judge.cause_kinds import KINDS, Harm, Kind, Topic
 from conformance.judge.checks.acceptance import accepted, error_instead, failed
 from conformance.judge.comparison import comparable, finish_reasons, texts
@@ -203,7 +203,7 @@ class _Sent:
         return {key: tuple(replies) for key, replies in found.items()}
 
     def effect(self, parameter: str, failing: Iterable[Exchange]) -> bool | None:
-        """Whether leaving the parameter out changes the reply; None where no such request was sent."""
+        """Whether leaving the parameter out changes the reply mostly; None where no such request was sent."""
         pairs = [
             (x, other)
             for x in failing
@@ -212,7 +212,8 @@ class _Sent:
         ]
         if not pairs:
             return None
-        return any((texts(x), finish_reasons(x)) != (texts(other), finish_reasons(other)) for x, other in pairs)
+        same = sum((texts(x), finish_reasons(x)) == (texts(other), finish_reasons(other)) for x, other in pairs)
+        return same < WITHIN * len(pairs)
 
 
 def _rest(body: Mapping[str, Any], parameter: str) -> str:
@@ -235,7 +236,7 @@ _OTHER_TOPICS: Final[Mapping[str, Topic]] = {
     "stop_finishes_with_stop": Topic.FINISH, "twin_finish_agrees": Topic.FINISH,
     "cut_text_finishes_with_length": Topic.FINISH, "batch_usage_is_the_sum": Topic.COUNTS,
     "twin_usage_agrees": Topic.COUNTS, "twin_logprobs_agree": Topic.LOGPROBS,
-    "filter_bounds_the_choice": Topic.RELATION,
+    "filter_bounds_the_choice": Topic.RELATION, "logprobs_count_the_tokens": Topic.RELATION,
 }  # fmt: skip
 """The topic of a check that is another than that of its area."""
 _FIELDS: Final = frozenset({"plain_field_conforms", "chunk_field_conforms"})
@@ -256,7 +257,7 @@ def _topic(verdict: Verdict) -> Topic:
 
 def _not_streamed(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     streams = [x for x in sent.ordinary if "streamed" in sent.settings(x.case.id)]
-    offered = any(x.successful and x.streamed and x.choices for x in streams)
+    offered = any(x.successful and x.streamed and x.messages for x in streams)
     plain = any(accepted(x) and "plain" in sent.settings(x.case.id) for x in sent.ordinary)
     if len(streams) < FEWEST or offered or not plain:
         return
@@ -328,8 +329,9 @@ def _of_server_errors(rows: list[_Row], sent: _Sent, *, invalid: bool) -> _Draft
         names = {top(row.parameter) for row in rows if row.parameter}
         where = tuple(names) if len(names) == 1 else ()
     ids = set(replies)
+    hostile = all(x.case.hostile for x in replies.values())
     return _Draft(
-        "validation-5xx" if invalid else "server-error",
+        "adversarial-5xx" if hostile else "validation-5xx" if invalid else "server-error",
         rows,
         subject=status,
         where=where,
@@ -376,7 +378,7 @@ def _leniency(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     members = _refusing(rows)
     wrong_status = [row for row in members if not row.mostly(lambda x: x.successful)]
     lenient = [row for row in members if row not in wrong_status]
-    malformed = [row for row in lenient if not row.parameter and row.group == "refuse"]
+    malformed = [row for row in lenient if not _parameters(row) and row.group == "refuse"]
     valued = [row for row in lenient if row not in malformed]
     if wrong_status:
         yield _Draft("wrong-status", wrong_status)
@@ -407,6 +409,9 @@ def _parameters(row: _Row) -> list[str]:
     """The parameters that a row on acceptance or refusal is broken for: its own, or those that its groups try."""
     if row.parameter:
         return [row.parameter]
+    if row.group == "refuse":  # a rule on several members is named after the first of them
+        area, _, rest = row.id.partition(".")
+        return [rest.rpartition(".")[0]] if area == "request" else []
     keys = (
         part.key.split(" ")
         for x in row.failing
@@ -453,6 +458,9 @@ def _refusals(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
         drafts.append(_Draft("form-refused", forms, subject=", ".join(names)))
     for row in rest:
         near = next((draft for draft in drafts if row.mostly(draft.affects)), None)
+        if near is None and (name := _only_member(row, sent)):
+            near = _Draft("value-refused", [], subject=f"`{name}`", about=name, affects=_refuses(name))
+            drafts.append(near)
         if near is None:
             near = next((draft for draft in drafts if draft.kind == "together-refused"), None)
         if near is None:
@@ -462,6 +470,12 @@ def _refusals(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
         else:
             near.rows.append(row)
     yield from drafts
+
+
+def _only_member(row: _Row, sent: _Sent) -> str:
+    """The only member that all failing requests have beyond the usual ones; empty where there are more."""
+    common = set.intersection(*(set(_members(x)) - sent.habitual for x in row.failing)) if row.failing else set()
+    return next(iter(common)) if len(common) == 1 else ""
 
 
 def _refused_null(x: Exchange) -> bool:
@@ -491,7 +505,7 @@ def _unfinished(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
             yield _Draft("mixed", [row])
         elif row.group == "burst":
             yield _Draft("cut-beside-others", [row], affects=_broken_off)
-        elif row.group:
+        elif row.group or row.mostly(lambda x: x.status is None):
             yield _Draft("no-answer", [row], affects=lambda x: x.status is None)
         else:
             where = sent.where([row])
@@ -589,9 +603,9 @@ _SPOILS: Final[Mapping[Topic, frozenset[Topic]]] = {
     Topic.IDENTITY: frozenset({Topic.IDENTITY}),
     Topic.CHOICES: _CONTENT,
     Topic.TEXT: _CONTENT - {Topic.CHOICES},
-    Topic.LIMIT: frozenset({Topic.LIMIT, Topic.FINISH, Topic.COUNTS, Topic.LOGPROBS, Topic.RELATION}),
+    Topic.LIMIT: frozenset({Topic.LIMIT, Topic.FINISH, Topic.COUNTS, Topic.RELATION}),
     Topic.FINISH: frozenset({Topic.FINISH, Topic.LIMIT, Topic.RELATION}),
-    Topic.COUNTS: frozenset({Topic.COUNTS, Topic.LIMIT, Topic.LOGPROBS, Topic.RELATION}),
+    Topic.COUNTS: frozenset({Topic.COUNTS, Topic.LIMIT, Topic.RELATION}),
     Topic.LOGPROBS: frozenset({Topic.LOGPROBS, Topic.RELATION}),
     Topic.RELATION: frozenset({Topic.RELATION}),
 }  # fmt: skip
@@ -636,6 +650,8 @@ def _has_settings(first: _Row, row: _Row, sent: _Sent) -> bool:
 
 def _spoilt(first: _Row) -> frozenset[Topic]:
     """What can be wrong in a reply because of this row."""
+    if first.topic is Topic.CHOICES and not first.group and not any(map(_mixed_up, first.failing)):
+        return _CONTENT - {Topic.TEXT, Topic.LOGPROBS}  # choices that are missing do not change the others
     if first.topic is not Topic.MEMBER:
         return _SPOILS.get(first.topic, frozenset())
     path = str(first.verdict.requirement.params["path"])
@@ -643,9 +659,15 @@ def _spoilt(first: _Row) -> frozenset[Topic]:
         return frozenset({Topic.MEMBER, Topic.LOGPROBS, Topic.RELATION})
     if path.startswith("choices"):
         return _CONTENT | {Topic.MEMBER, Topic.ANSWER}
-    if path.startswith("usage"):
-        return frozenset({Topic.MEMBER, Topic.COUNTS, Topic.LIMIT, Topic.LOGPROBS, Topic.RELATION})
+    if path in {"usage", "usage.completion_tokens", "usage.prompt_tokens", "usage.total_tokens"}:
+        return frozenset({Topic.MEMBER, Topic.COUNTS, Topic.RELATION})
     return frozenset({Topic.MEMBER, Topic.IDENTITY})
+
+
+def _mixed_up(x: Exchange) -> bool:
+    """Whether the parts of several choices are read as one, or none has an index that can be read."""
+    finished = (sum(part.finish_reason is not None for part in choice.parts) for choice in x.choices.values())
+    return not x.choices or any(number > 1 for number in finished)
 
 
 def _same_member(first: _Row, row: _Row) -> bool:
@@ -673,7 +695,11 @@ def _describe(draft: _Draft, sent: _Sent) -> None:
             draft.kind = "unanswered"
         case _:
             draft.kind = "text"
-    if first.topic in {Topic.CHOICES, Topic.TEXT, Topic.RELATION, Topic.LIMIT} and (name := _subject(first, sent)):
+    if first.topic is Topic.COUNTS and first.mostly(lambda x: x.successful and x.usage is None):
+        draft.kind = "no-usage"
+    if first.area == "logprobs":
+        draft.kind = "logprobs"
+    elif first.topic in {Topic.CHOICES, Topic.TEXT, Topic.RELATION, Topic.LIMIT} and (name := _subject(first, sent)):
         effect = sent.effect(name, first.failing)
         draft.kind, draft.subject, draft.about = ("no-effect" if effect is False else "misapplied"), f"`{name}`", name
         draft.where = tuple(setting for setting in draft.where if setting != name)
@@ -740,11 +766,26 @@ def _blocked(drafts: Sequence[_Draft], verdicts: Sequence[Verdict], sent: _Sent)
     for verdict in verdicts:
         due = [[sent.exchanges[name] for name in names if name in sent.exchanges] for names in verdict.due]
         for draft in drafts if due else ():
-            shown = {name for row in draft.rows for name in row.cases}
-            if all(any(x.case.id in shown or draft.affects(x) for x in subject) for subject in due):
+            if all(any(_spoils(draft, x, verdict) for x in subject) for subject in due):
                 found[draft.key].append(verdict.requirement.id)
                 break
     return {key: tuple(ids) for key, ids in found.items()}
+
+
+def _spoils(draft: _Draft, x: Exchange, verdict: Verdict) -> bool:
+    """Whether a reply shows nothing of a requirement because of a cause: as it has no text, or the wrong one.
+
+    Two replies that differ by chance show nothing either, so relations are spoilt by what leaves no text alone.
+    """
+    if draft.affects(x):
+        return True
+    first = draft.rows[0]
+    if not any(x.case.id == other.case.id for row in draft.rows for other in row.failing) or _topic(
+        verdict
+    ) not in _spoilt(first):
+        return False
+    silent = not any(choice.text for choice in x.choices.values())
+    return silent or bool(verdict.repeat) or load()[verdict.requirement.check].scope is not Scope.GROUP
 
 
 def _finished(draft: _Draft, blocked: tuple[str, ...]) -> Cause:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from conformance.judge.causes import Cause
@@ -75,9 +76,12 @@ def words(cause: Mapping[str, Any], rows: Mapping[str, Row]) -> Finding:
     """What was observed and expected, how often, and what it means for a client."""
     first = finding(rows[cause["rows"][0]])
     share = f"{cause['broken']:,} of {cause['examined']:,}" if cause["broken"] else ""
+    means = (
+        first.means if len(cause["rows"]) == 1 and first.means else f"{cause['means'][:1].upper()}{cause['means'][1:]}."
+    )
     if cause["observed"]:
-        return Finding(cause["observed"], cause["expected"], share, cause["means"])
-    return Finding(first.observed, first.expected, share, cause["means"])
+        return Finding(cause["observed"], cause["expected"], share, means)
+    return Finding(first.observed, first.expected, share, means)
 
 
 def counts(cause: Mapping[str, Any]) -> str:
@@ -97,11 +101,41 @@ def table(cause: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[str
     return rules, [(name, [cells.get(rule, "") for rule in rules]) for name, cells in lines.items()]
 
 
-def blocked(rows: Sequence[Row], level: str = "") -> Iterator[Row]:
-    """The rows that cannot be judged because of a cause, and that the run does not owe for that reason."""
-    for row in rows:
-        if row.get("blocked_by") and not row["incomplete"] and (not level or row["level"] == level) and scored(row):
-            yield row
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cause as a page shows it: its entry, its sentences, its rows and those that it blocks, and its matrix."""
+
+    cause: Mapping[str, Any]
+    words: Finding
+    counts: str
+    rows: list[Row]
+    blocked: list[Row]
+    rules: list[str]
+    lines: list[tuple[str, list[str]]]
 
 
-__all__ = ["attributed", "blocked", "counts", "entries", "of", "table", "words"]
+def shown(results: Mapping[str, Any]) -> list[Shown]:
+    """The causes of a run with all that a page shows of them."""
+    rows = {row["id"]: row for row in results["requirements"]}
+    return [
+        Shown(
+            cause,
+            words(cause, rows),
+            counts(cause),
+            [rows[name] for name in cause["rows"]],
+            [rows[name] for name in cause["blocked"]],
+            *table(cause),
+        )
+        for cause in of(results)
+    ]
+
+
+def explained(results: Mapping[str, Any]) -> list[Row]:
+    """The rows; one that has a cause, or is blocked by one, has a `because`: the relation, the anchor and the name."""
+    names = {cause["id"]: (f"cause-{number}", cause["name"]) for number, cause in enumerate(of(results), 1)}
+    rows = []
+    for row in results["requirements"]:
+        relation = "Blocked by" if row.get("blocked_by") else "Cause"
+        cause = names.get(row.get("blocked_by") or row.get("cause") or "")
+        rows.append({**row, "because": (relation, *cause)} if cause else row)
+    return rows

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from conformance.report import causes
 from conformance.report.findings import finding, message
 from conformance.report.replay_commands import one_line
 from conformance.report.tally import (
@@ -76,6 +77,12 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     )
     yield from table(("Verified", "Passed", "Requests", "Tokens", "Time"), [cells])
     failed = sorted((row for row in rows if broken(row) or row["outcome"] == "error"), key=urgency)
+    listed = causes.shown(results)
+    if listed:
+        yield "\n### Causes\n"
+        titles = ("Level", "Cause", "Observed and expected", "How often", "Requirements")
+        yield from table(titles, map(_cause, listed[:MOST_ROWS]))
+        yield from _more(len(listed))
     if failed:
         yield "\n### Broken\n"
         heads = ("Verdict", "Requirement", "Observed and expected", "How often")
@@ -104,6 +111,13 @@ def _areas(rows: Sequence[Row]) -> Iterator[str]:
     cells = ([area, *(str(numbers[name] or "") for name in heads)] for area, numbers in counts)
     yield from table(["Area", *map(word, heads)], cells)
     yield "\n</details>"
+
+
+def _cause(shown: causes.Shown) -> tuple[str, ...]:
+    said = f"{shown.words.observed}; expected {shown.words.expected}" if shown.words.expected else shown.words.observed
+    level = f"{shown.cause['level']}{', waived' if shown.cause['waived'] else ''}"
+    rows = shown.counts or plain(shown.rows[0]["id"])
+    return level, plain(shown.cause["name"].replace("`", "")), code(said), shown.words.share, rows
 
 
 def _broken(row: Row) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
-from conformance.report import drawn, findings
+from conformance.report import causes, drawn, findings
 from conformance.report.evidence import CitedTraffic, citations, with_counterparts
 from conformance.report.replay_commands import Destination, again
 from conformance.report.source_map import event_of
@@ -107,7 +107,7 @@ def asset(name: str) -> Markup:
 def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), folder: str = "") -> Markup:
     """The report as one element, for a standalone page or for pytest-html's."""
     traffic = CitedTraffic({exchange.case.id: exchange for exchange in exchanges})
-    rows = with_counterparts(sorted(results["requirements"], key=urgency), traffic)
+    rows = with_counterparts(sorted(causes.explained(results), key=urgency), traffic)
     cited = citations(rows)
     transcripts = _transcripts(cited, traffic.exchanges, Destination.of(results["target"], folder))
     template = environment().get_template("report.jinja2")
@@ -115,6 +115,7 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         results=results,
         headline=headline(results),
         rows=rows,
+        causes=causes.shown(results),
         broken=[row for row in rows if broken(row)],
         most_listed=MOST_LISTED,
         nothing_broken=(unjudged(results) and "Nothing was judged.") or "No requirement was seen broken.",

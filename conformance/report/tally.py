@@ -91,6 +91,11 @@ def waived(row: Row) -> bool:
     return broken(row) and bool(row.get("waiver"))
 
 
+def blocked(row: Row) -> bool:
+    """Whether this requirement has no verdict because of a cause that speaks for it: the run does not owe one."""
+    return bool(row.get("blocked_by")) and not row["incomplete"]
+
+
 def waiver_text(row: Row) -> str:
     """The waiver of a row in one line, or nothing."""
     waiver = row.get("waiver")
@@ -194,6 +199,9 @@ def headline(results: Mapping[str, Any]) -> tuple[str, str]:
     waivers = f" {counted(invalid, 'waiver', 'is', 'are')} no longer valid." if invalid else ""
     also = f" {counted(shoulds, 'SHOULD', 'is', 'are')} broken." if shoulds else ""
     except_waived = f", except {counted(waived_musts, 'MUST', 'that is', 'that are')} waived" if waived_musts else ""
+    blocked_musts = sum(row["level"] == "MUST" and blocked(row) for row in rows)
+    if waived_musts and blocked_musts:
+        except_waived += f"; {counted(blocked_musts, 'MUST', 'cannot', 'cannot')} be judged because of these"
     if results["verdict"] == "broken" and invalid and not musts and not (results["strict"] and shoulds):
         return INVALID_WAIVERS, f"{waivers.strip()} No MUST was seen broken{except_waived}.{also}"
     if results["verdict"] == "broken":

@@ -94,7 +94,8 @@ def _cause(cause: Mapping[str, Any], head: str, rows: Mapping[str, Row], results
     said = causes.words(cause, rows)
     if cause["observed"]:
         lines += _field("observed", visible(f"{said.observed}; expected {said.expected}"))
-    lines += _field("means", f"{said.means} ({said.share})" if said.share else said.means)
+    lines += _field("often", f"{said.share} occurrences") if said.share and cause["observed"] else []
+    lines += _field("means", said.means) if cause["observed"] or len(cause["rows"]) > 1 else []
     also = cause["rows"][1:]
     lines += _field("also", f"{plural(len(also), 'requirement')} broken with it: {', '.join(also)}") if also else []
     if cause["blocked"]:

@@ -18,9 +18,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from conformance import __version__
 from conformance.judge import Traffic, judge_all
+from conformance.judge.causes import causes
 from conformance.judge.finding_cache import FindingCache
 from conformance.judge.verdicts import cut
-from conformance.model import ENOUGH_REPLIES, Contract, Ending, Phase, RequestCase, Verdict
+from conformance.model import ENOUGH_REPLIES, Contract, Ending, Level, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
@@ -269,10 +270,17 @@ class RunState:
                 room -= len(phase.cases)
                 if len(await self._send(phase, sender)) < len(phase.cases):
                     return
-        required = [verdict for verdict in self._selected_verdicts() if verdict.incomplete and verdict.repeat]
+        doubtful = [verdict for verdict in self._selected_verdicts() if verdict.incomplete and verdict.repeat]
+        explained = self._explained() if doubtful else frozenset()
+        required = [verdict for verdict in doubtful if verdict.requirement.id not in explained]
         if not self.stop_reason and confirmation_phases(required, self.phases, self.exchanges):
             budget = f"the budget of {self.account.budget.requests} attempts has no room for confirmation"
             self.unconfirmed = f"{budget} (--max-requests): {len(required)} verdicts are unconfirmed"
+
+    def _explained(self) -> frozenset[str]:
+        """The requirements that cannot be judged because of a broken MUST: to send them again would show that again."""
+        found = causes(self.contract, self._selected_verdicts(), self.exchanges)
+        return frozenset(name for cause in found if cause.level is Level.MUST for name in cause.blocked)
 
     @property
     def _room_for_copies(self) -> int:

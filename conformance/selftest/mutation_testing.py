@@ -14,6 +14,7 @@ from zlib import crc32
 from conformance.contract import load, providers
 from conformance.judge import Traffic, judge_all
 from conformance.judge.catalogue import load as checks
+from conformance.judge.causes import causes
 from conformance.judge.finding_cache import FindingCache
 from conformance.model import Contract, Outcome
 from conformance.model.budget import usual
@@ -68,7 +69,8 @@ class Trial:
 
     `check` is the primary check of a fault, empty for a legal variant. `failed` are the checks that failed beyond the
     plain run, each with its first message; `allowed` are those that may fail with the primary check. `triggered` counts
-    the replies that were altered. `crashed` says what raised, in the reference or in a check.
+    the replies that were altered. `crashed` says what raised, in the reference or in a check. `causes` is how many are
+    shown, and `cause_is_first` whether the first of them has a requirement of the primary check.
     """
 
     provider: str
@@ -81,6 +83,8 @@ class Trial:
     failed: Mapping[str, str] = field(default_factory=dict)
     allowed: frozenset[str] = frozenset()
     crashed: tuple[str, ...] = ()
+    causes: int = 0
+    cause_is_first: bool = False
 
     @property
     def killed(self) -> bool:
@@ -147,7 +151,16 @@ def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:
         if verdict.requirement.id in broken:
             failed.setdefault(verdict.requirement.check, f"{verdict.requirement.id}: {verdict.reason}")
     crashed = tuple(verdict.reason for verdict in run.verdicts if verdict.outcome is Outcome.ERROR)
-    return replace(result, triggered=reference.fired.get(planted.name, 0), failed=failed, crashed=crashed)
+    result = replace(result, triggered=reference.fired.get(planted.name, 0), failed=failed, crashed=crashed)
+    return _with_causes(result, where.contract, run) if failed else result
+
+
+def _with_causes(result: Trial, contract: Contract, run: InProcessRun) -> Trial:
+    """The result with what a report would show first."""
+    found = causes(contract, run.verdicts, run.exchanges)
+    check_of = {verdict.requirement.id: verdict.requirement.check for verdict in run.verdicts}
+    first = {check_of[name] for cause in found[:1] for name in cause.rows}
+    return replace(result, causes=len(found), cause_is_first=not first.isdisjoint((result.check, *result.others)))
 
 
 def applying(planted: Fault | LegalVariant) -> tuple[str, ...]:

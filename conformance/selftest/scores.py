@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from conformance.selftest.mutation_score import FILE, source_hash, stored
 from conformance.selftest.mutation_testing import Trial
@@ -14,7 +14,7 @@ Scores = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def merged(trials: Iterable[Trial]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Provider → profile → faults killed, of all, both by area, the survivors, and the legal variants accepted."""
+    """Provider → profile → faults killed, of all, both by area, the survivors, causes, legal variants accepted."""
     by_column: dict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
         by_column[trial.provider, trial.profile].append(trial)
@@ -28,9 +28,24 @@ def merged(trials: Iterable[Trial]) -> dict[str, dict[str, dict[str, Any]]]:
             "areas": _counts(faults, lambda trial: trial.area),
             "input_classes": _counts(faults, lambda trial: trial.input_class),
             "survivors": sorted(trial.name for trial in faults if not trial.killed),
+            "causes": cause_counts(faults),
             "legal_variants": [sum(trial.accepted for trial in variants), len(variants)],
         }
     return dict(scores)
+
+
+FEW: Final = 2
+"""Causes that a reader takes in at once; of one defect more are noise."""
+
+
+def cause_counts(trials: Iterable[Trial]) -> dict[str, int]:
+    """Of the faults that were killed, how many are shown as few causes, and how many with the right one first."""
+    killed = [trial for trial in trials if trial.check and trial.killed]
+    return {
+        "few": sum(trial.causes <= FEW for trial in killed),
+        "right_first": sum(trial.cause_is_first for trial in killed),
+        "of": len(killed),
+    }
 
 
 def _counts(faults: Sequence[Trial], name: Callable[[Trial], str]) -> dict[str, list[int]]:
@@ -55,6 +70,8 @@ def table(trials: Iterable[Trial]) -> str:
     rows.append(
         ["killed, %", *(f"{100 * score['killed'] / score['of']:.1f}" if score["of"] else "" for score in cells)]
     )
+    rows.append([f"at most {FEW} causes", *(_fraction([s["causes"]["few"], s["causes"]["of"]]) for s in cells)])
+    rows.append(["right cause first", *(_fraction([s["causes"]["right_first"], s["causes"]["of"]]) for s in cells)])
     rows.append(["legal variants accepted", *(_fraction(score["legal_variants"]) for score in cells)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
