@@ -37,7 +37,7 @@ class RateLimits:
 
 
 def in_outage(unanswered: int) -> bool:
-    """Whether so many exchanges in a row got no response that retries would only use up the budget."""
+    """Whether several exchanges in a row got no response, so that retries would only use up the budget."""
     return unanswered >= SEVERAL
 
 
