@@ -37,7 +37,7 @@ class RateLimits:
 
 
 def in_outage(unanswered: int) -> bool:
-    """Whether retries would only use up the budget, as the last exchanges in a row got no response."""
+    """Whether several exchanges in a row got no response, so that retries would only use up the budget."""
     return unanswered >= SEVERAL
 
 

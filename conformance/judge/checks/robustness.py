@@ -156,7 +156,7 @@ def _silence(group: Group) -> Finding:
     again, without, before = (group.all(role) for role in ("again", "without", "before"))
     case, error = (without or again)[0].case, again[-1].last.error
     seen = f"no response to {len(without)} requests, first to {show(case.content, 160)}"
-    seen += f" after {show(before[0].case.content, 160)} was answered"
+    seen += f" after {show(before[-1].case.content, 160)} was answered" if before else ""
     seen += f", nor to {len(again)} that had been answered before ({show(error, 80)})"
     if len(again) < ENOUGH_REPLIES or UNREACHABLE.search(error):
         return Inconclusive(seen)
