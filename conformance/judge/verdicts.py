@@ -35,6 +35,7 @@ from conformance.model import (
 )
 from conformance.model.exchange import Exchange, Group
 from conformance.model.json_text import dumps, named_twice
+from conformance.model.request_view import RequestView
 
 NEEDS_CONFIRMATION = "needs confirmation: "
 MOST_EVIDENCE = 20
@@ -421,14 +422,16 @@ class RunningVerdicts:
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
+        self._views: dict[bytes, RequestView] = {}
         self._tallies: dict[str, _Tally] = {}
         self._faults: dict[str, str] = {}
         self._expected: dict[str, list[Exchange]] = defaultdict(list)
         self._seen: list[Exchange] = []
         self._failed: list[Exchange] = []
+        self._rows: list[tuple[Requirement, Check, CheckContext]] = []
         checks = load()
-        self._rows = tuple((row, checks[row.check]) for row in contract.requirements)
-        for row, _ in self._rows:
+        for row in contract.requirements:
+            self._rows.append((row, checks[row.check], CheckContext(contract, row.params, self._views)))
             self._tallies[row.id] = _Tally(counts_observations=row.level is Level.MAY)
 
     def add(self, x: Exchange) -> bool:
@@ -438,30 +441,32 @@ class RunningVerdicts:
         if x.status is not None and x.status >= 500:  # whether that is confirmed depends on the replies to come
             self._failed.append(x)
             return True
-        return self._judge(x, light, Traffic((x,)))
+        return self._judge(x, light)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """One verdict for each requirement of the contract; nothing can be added any more."""
         run = Traffic(self._seen)
+        self._rows = [(row, check, _context(row, check, run, self._contract)) for row, check, _ in self._rows]
         for x in self._failed:
-            self._judge(x, x, Traffic((x,)), run)
-        return tuple(self._conclude(row, check, run) for row, check in self._rows)
+            self._judge(x, x)
+        return tuple(self._conclude(row, check, run, context) for row, check, context in self._rows)
 
-    def _judge(self, x: Exchange, light: Exchange, alone: Traffic, run: Traffic | None = None) -> bool:
-        evidence = False
-        for row, check in self._rows:
+    def _judge(self, x: Exchange, light: Exchange) -> bool:
+        self._views.clear()
+        scopes = {scope for scope, contains in _IN_SCOPE.items() if contains(x)}
+        known, evidence = Conclusions(x), False
+        for row, check, context in self._rows:
             if check.scope is Scope.GROUP or row.id in self._faults:
                 continue
-            tally, before = self._tallies[row.id], len(self._tallies[row.id].evidence)
-            context = replace(_context(row, check, run or alone, self._contract), readings=alone.cache.views)
+            tally = self._tallies[row.id]
+            before = len(tally.evidence)
             try:
-                for known in alone.by_scope[check.scope]:
-                    findings = _findings(row, check, known, context)
-                    if isinstance(findings, int):
-                        tally.add_satisfied(light, findings)
-                    else:
-                        tally.add(light, findings)
-                evidence |= len(tally.evidence) > before
+                findings = _findings(row, check, known, context) if check.scope in scopes else 0
+                if isinstance(findings, int):
+                    tally.add_satisfied(light, findings)
+                else:
+                    tally.add(light, findings)
+                    evidence |= len(tally.evidence) > before
                 if tally.examined or tally.violations:
                     self._expected.pop(row.id, None)
                 elif check.expected_when is not None and _expected_of(row, check, x, context):
@@ -470,13 +475,13 @@ class RunningVerdicts:
                 self._faults[row.id] = _fault_of_the_suite(check, error)
         return evidence
 
-    def _conclude(self, row: Requirement, check: Check, run: Traffic) -> Verdict:
+    def _conclude(self, row: Requirement, check: Check, run: Traffic, context: CheckContext) -> Verdict:
         if check.scope is Scope.GROUP:
             return judge(row, run, self._contract)
         if row.id in self._faults:
             return Verdict(row, Outcome.ERROR, self._faults[row.id])
-        tally, context = self._tallies[row.id], _context(row, check, run, self._contract)
-        return _verdict(row, tally, _decision(row, check, run, context, tally, self._expected.get(row.id, ())))
+        tally, expected = self._tallies[row.id], self._expected.get(row.id, ())
+        return _verdict(row, tally, _decision(row, check, run, context, tally, expected))
 
 
 def _subjects(requirement: Requirement, check: Check, traffic: Traffic) -> tuple[Conclusions, ...]:

@@ -2,7 +2,9 @@
 
 A record is appended as soon as it exists, so a crash damages at most the last line. Records: `header` first, `wave`
 (the cases of a phase), `start` and `attempt` (what was sent and received), `unsent` (what was not sent, and why),
-`footer` last. Traffic that other tools recorded (HAR, raw transcripts) is converted to the same exchanges here.
+`footer` last.
+Traffic that other tools recorded is read by one reader for each format (`har`, `interactions`, `transcripts`), which
+`formats` chooses by content; `foreign` makes exchanges of what they yield, and `load` goes through files and folders.
 Never imports the judge or `send`: the format does not depend on who made a recording or who judges it.
 """
 

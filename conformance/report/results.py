@@ -96,7 +96,7 @@ def document(
         "mutation_score": mutation_score(contract.provider, run.profile),
         "totals": dict(run.totals),
         "drawn": drawn.counted(run),
-        "classes": _classes(run),
+        **({} if run.recorded else {"classes": _classes(run)}),  # others did not choose requests to cover classes
         "index": index(rows),
         "score": score(rows),
         "causes": entries(found, rows),

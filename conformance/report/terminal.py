@@ -124,8 +124,7 @@ def summary(results: Mapping[str, Any]) -> str:
     lines += list(_causes(results))
     said, warning = ("", "") if results.get("recorded") else drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
-    classes = results.get("classes")
-    if classes and not results.get("recorded"):  # nobody chose what others recorded to cover the classes
+    if classes := results.get("classes"):
         lines.append(f"  classes: {classes['exercised']:,} of {classes['of']:,}")
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
