@@ -16,7 +16,7 @@ from email.utils import formatdate
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conformance.judge.catalogue import CheckContext
@@ -38,6 +38,7 @@ from conformance.model import (
 from conformance.model.budget import Account, Budget, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.model.redaction import is_secret
+from conformance.model.secret_forms import is_common
 from conformance.run.reproducer import shows
 from conformance.send import RateLimits, Redaction, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.rate_limits import Bucket, back_off, retry_after
@@ -799,6 +800,7 @@ def test_a_placeholder_is_no_secret():
     st.binary(),
 )
 def test_whatever_surrounds_a_key_only_the_key_is_masked(secret, before, after):
+    assume(not is_common(secret))
     redaction = Redaction([secret])
     clean = redaction.data(before + secret.encode() + after)
     assert len(clean) == len(before) + len(secret) + len(after)

@@ -58,8 +58,12 @@ def _lines(chosen: Settings, values: Mapping[str, tuple[Any, str]]) -> Iterator[
 
 
 def _text(key: str, value: Any) -> str:
+    from conformance.model.redaction import without_userinfo
+
     if key == "base_url" and not value:
         return "the embedded reference"
+    if key == "base_url":
+        return without_userinfo(value)
     if value is None or value == ():
         return "–"
     if key in HIDDEN:

@@ -123,8 +123,11 @@ def _judge(chosen: Settings, given: Mapping[str, Any], *, quiet: bool, debug: bo
     from conformance.cli.progress import progress
     from conformance.cli.pytest_session import pytest_session
     from conformance.pytest_plugin.plugin import arguments
+    from conformance.run.launch import common_secrets
 
     chosen.folder.mkdir(parents=True, exist_ok=True)  # if that fails, nothing has been sent yet
+    for name in common_secrets(chosen):
+        click.echo(f"conformance: {chosen.target}: {name} is a common word, so replies are not masked for it", err=True)
     with progress(chosen.target, quiet=quiet) as watching:
         listener = RunListener(watching)
         code, output = pytest_session(arguments(chosen.provider, given), listener)

@@ -73,6 +73,7 @@ OPTIONS: Final = (
     Option("header", str, "A header field to add to every request.", "'NAME: VALUE'", many=True),
     Option("query", str, "A query parameter to add to every request.", "NAME=VALUE", many=True),
     Option("credential", str, "A header or query parameter that is a credential despite its name.", "NAME", many=True),
+    Option("keep-undecodable", bool, "Keep bytes that cannot be decoded, although they could hide the key."),
     Option("api-key-env", str, f"The environment variable that holds the key. [{KEY_VARIABLE}]", "NAME"),
     Option("proxy-from-env", bool, "Use the proxy from HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."),
     Option("select", str, "Judge only requirements whose id matches this pattern.", "GLOB", many=True),
@@ -107,6 +108,7 @@ class Settings:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     credentials: tuple[str, ...] = ()
+    keep_undecodable: bool = False
     api_key_env: str = ""
     without_base_url: tuple[str, ...] = ()  # the options that describe a target, where none is named
     proxy_from_env: bool = False
@@ -187,6 +189,7 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         headers=_pairs("--header", ":", values["header"]),
         query=_pairs("--query", "=", values["query"]),
         credentials=tuple(values["credential"] or ()),
+        keep_undecodable=bool(values["keep_undecodable"]),
         api_key_env=values["api_key_env"] or "",
         without_base_url=_without_base_url(values),
         proxy_from_env=bool(values["proxy_from_env"]),

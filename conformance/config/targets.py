@@ -156,7 +156,23 @@ def sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, st
     if entry is not None:
         for given, table in ((entry.given, f'target "{entry.name}"'), (entry.defaults, "all targets")):
             layers.append({key: (value, f"{entry.path}, {table}") for key, value in _filled(given, entry.path)})
-    return {key: value for layer in reversed(layers) for key, value in layer.items()}
+    values = {key: value for layer in reversed(layers) for key, value in layer.items()}
+    if entry is not None and (secret := _secret_pairs(entry)):
+        named, origin = values.get("credential", ((), f"{entry.path}, values from the environment"))
+        values["credential"] = tuple(dict.fromkeys((*named, *secret))), origin
+    return values
+
+
+def _secret_pairs(entry: Entry) -> tuple[str, ...]:
+    """Headers and query parameters whose value comes from the environment: secrets, whatever their names are."""
+    tables = (entry.given, entry.defaults)
+    return tuple(
+        name
+        for given in tables
+        for key, _ in _PAIRS.values()
+        for name, value in given.get(key, ())
+        if not isinstance(value, str)
+    )
 
 
 def everything(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:

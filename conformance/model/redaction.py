@@ -1,25 +1,25 @@
 """Secrets out of evidence, length-preserving, before anything is hashed, judged or written.
 
-A target may echo a key: in an error message, percent-encoded in a link, in base64 in a token, in a compressed body.
+All that comes back passes through `Redaction.attempt`, before it is recorded, judged or shown, so no check, message or
+report can put together what it has taken apart. `secret_forms` says where a secret stands; here the text is taken apart in which it may stand: bodies as they came and
+decompressed, strings of events and tokens joined, header fields, errors.
 """
 
 from __future__ import annotations
 
-import binascii
-import html
-import json
 import re
 import zlib
-from base64 import b64encode, urlsafe_b64encode
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
-from typing import Final
-from urllib.parse import quote
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from conformance.model.exchange import DECODED_CAP, Attempt, Piece
+from conformance.model.exchange import DECODED_CAP, MOST_MEMBERS, Attempt, Piece
+from conformance.model.secret_forms import MOST_DECODED, SecretForms, Span, inflated, merged
 
-SHORTEST_SECRET: Final = 6  # what is shorter ("EMPTY", "none", "x") is a placeholder, and too common to be masked
 _GZIP: Final = zlib.MAX_WBITS | 16
+_COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+KEPT_OF_OPAQUE: Final = 4
 _SECRET_WORDS: Final = frozenset(
     {
         "authorization", "authorisation", "auth", "apikey", "token", "secret", "cookie", "password", "credential",
@@ -49,6 +49,13 @@ def variable_name(name: str) -> str:
     return re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
 
 
+def without_userinfo(url: str) -> str:
+    """A URL for a message: without what could be a password or a key, which is all before `@` and after `?` or `#`."""
+    scheme, separator, rest = url.rpartition("://")
+    rest = re.sub(r"[?#].*", "…", rest, flags=re.DOTALL)
+    return scheme + separator + ("…@" if "@" in rest else "") + rest.rpartition("@")[2]
+
+
 def without_secrets(
     pairs: Iterable[tuple[str, str]], credentials: Collection[str] = ()
 ) -> tuple[tuple[str, str | None], ...]:
@@ -58,19 +65,18 @@ def without_secrets(
 
 
 class Redaction:
-    """The secrets of a run in every form that they are looked for in."""
+    """The secrets of a run in every form that they are looked for in.
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in _forms(secret.encode())}
-        self._needles = sorted({form.lower() for form in forms}, key=len, reverse=True)
-        self._pattern = re.compile(b"|".join(map(re.escape, self._needles)), re.IGNORECASE)
+    What cannot be decoded could hide a secret in a form that nobody sees; it is cut unless `keep_undecodable`.
+    """
+
+    def __init__(self, secrets: Iterable[str], *, keep_undecodable: bool = False) -> None:
+        self._forms = SecretForms(secrets)
+        self._keep_undecodable = keep_undecodable
 
     def data(self, data: bytes) -> bytes:
         """The same number of bytes, each secret replaced by as many x."""
-        lowered = data.lower()
-        if not any(needle in lowered for needle in self._needles):
-            return data
-        return self._pattern.sub(lambda found: b"x" * len(found.group()), data)
+        return _masked(data, self._forms.spans(data)) if self._forms else data
 
     def text(self, text: str) -> str:
         """The same for a header value or a message."""
@@ -79,41 +85,179 @@ class Redaction:
     def attempt(self, attempt: Attempt) -> Attempt:
         """An attempt that may be kept."""
         cookies = any(name.lower() == "set-cookie" for name, _ in attempt.headers)
-        if not self._needles and not cookies:
+        if not self._forms and not cookies:
             return attempt
-        headers = tuple(
-            (self.text(name), "x" * len(value) if name.lower() == "set-cookie" else self.text(value))
-            for name, value in attempt.headers
-        )
         whole = b"".join(piece.data for piece in attempt.pieces)
-        clean = self._recoded(self.data(whole), headers)
+        clean = self._body(whole, attempt.headers) if self._forms else whole
         pieces = attempt.pieces if clean == whole else _cut_alike(clean, attempt.pieces)
+        headers = tuple(self._headers(attempt.headers))
         return replace(attempt, headers=headers, pieces=pieces, error=self.text(attempt.error))
 
-    def _recoded(self, data: bytes, headers: tuple[tuple[str, str], ...]) -> bytes:
-        """A compressed body is packed anew, and only then changes its length, if a secret is inside."""
-        coding = next((value.strip().lower() for name, value in headers if name.lower() == "content-encoding"), "")
-        if coding not in {"gzip", "x-gzip", "deflate"}:
+    def _headers(self, headers: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+        """Header fields masked one by one, and where a secret is spread over the values of several."""
+        joined = "".join(value for _, value in headers).encode("utf-8", "surrogatepass")
+        spread = _masked(joined, self._forms.spans(joined)) if self._forms else joined
+        position = 0
+        for name, value in headers:
+            size = len(value.encode("utf-8", "surrogatepass"))
+            part = spread[position : position + size].decode("utf-8", "replace")
+            position += size
+            yield self.text(name), "x" * len(value) if name.lower() == "set-cookie" else self.text(part)
+
+    def _body(self, data: bytes, headers: tuple[tuple[str, str], ...]) -> bytes:
+        """A body without secrets. A compressed one that has a secret is packed anew, which may change its length."""
+        clean = self._assembled(self.data(data))
+        codings = [
+            word.strip().lower()
+            for name, value in headers
+            if name.lower() == "content-encoding"
+            for word in value.split(",")
+        ]
+        known = [word for word in codings if word in _COMPRESSED]
+        plain, rest = data, b""
+        for _ in known:
+            plain, left = _unpacked(plain)
+            rest = rest or left
+        if known and plain:
+            inside = self._assembled(self.data(plain))
+            if inside != plain:
+                for word in known:
+                    inside = _packed(inside, word)
+                return inside
+        if known and plain and len(known) == len([word for word in codings if word not in {"", "identity"}]):
+            undecodable = _opaque(plain) or not _is_text(rest)
+        else:
+            undecodable = not _is_text(data) if any(codings) else _opaque(data)
+            if undecodable and self._forms.spans(inflated(data)):
+                return _cut(data)
+        return _cut(data) if undecodable and not self._keep_undecodable else clean
+
+    def _assembled(self, data: bytes) -> bytes:
+        """The body without secrets that stand in several of its strings or numbers, one after another."""
+        beginning = data[:MOST_DECODED]
+        if not any(_mentions(beginning, secret) for secret in self._forms.secrets):
             return data
-        plain = _unpacked(data)
-        clean = self.data(plain)
-        if clean == plain:
-            return data
-        packer = zlib.compressobj(wbits=_GZIP if "gzip" in coding else zlib.MAX_WBITS)
-        return packer.compress(clean) + packer.flush()
+        spans: list[Span] = []
+        for sequence in _sequences(beginning).values():
+            found = self._forms.spans(b"".join(part for _, part in sequence))
+            spans += _located(found, sequence) if found else []
+        return _masked(data, merged(spans))
 
 
-def _unpacked(data: bytes) -> bytes:
-    """As much as can be decoded, of all gzip members, up to the cap that views have too."""
-    content = b""
-    while data and len(content) < DECODED_CAP:
+@dataclass
+class _Object:
+    """A JSON object that is being read: its index, if it has one, and the strings in it."""
+
+    name: bytes = b""
+    index: bytes = b""
+    parts: list[tuple[bytes, tuple[Span, bytes]]] = field(default_factory=list)
+
+
+_TOKEN: Final = re.compile(
+    rb'"((?:[^"\\]|\\.)*+)(?:"(\s*+:)?|\Z)|([{}])|(-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?)', re.DOTALL
+)
+
+
+def _sequences(data: bytes) -> dict[Any, list[tuple[Span, bytes]]]:
+    """The parts of a body that belong together, each with its place: strings by member name, by choice, all of them."""
+    sequences: dict[Any, list[tuple[Span, bytes]]] = defaultdict(list)
+    stack = [_Object()]
+    for token in _TOKEN.finditer(data):
+        string, named, brace, number = token.groups()
+        inner = stack[-1]
+        if named:
+            inner.name = string
+            sequences["names"].append((token.span(1), string))
+        elif string is not None:
+            part = token.span(1), string
+            sequences["strings"].append(part)
+            sequences["name", inner.name].append(part)
+            inner.parts.append((inner.name, part))
+        elif number:
+            inner.index = number if inner.name == b"index" else inner.index
+            if number.isdigit() and len(number) <= 3 and 32 <= int(number) < 127:
+                sequences["numbers", inner.name].append((token.span(4), bytes([int(number)])))
+        elif brace == b"{":
+            stack.append(_Object(name=inner.name))
+        elif len(stack) > 1:
+            closed = stack.pop()
+            if closed.index:
+                for name, part in closed.parts:
+                    sequences["choice", closed.index, name].append(part)
+            else:
+                stack[-1].parts += closed.parts
+    return sequences
+
+
+def _mentions(data: bytes, secret: bytes) -> bool:
+    """Whether a body has every character of a secret, or could write them as escapes or numbers; cheap to ask."""
+    return b"\\" in data or set(data.lower()).issuperset(secret.lower()) or _NUMBERS.search(data) is not None
+
+
+_NUMBERS: Final = re.compile(rb"(?:\d++\s*+,\s*+){5}")
+
+
+def _located(found: Iterable[Span], sequence: list[tuple[Span, bytes]]) -> Iterator[Span]:
+    """The places in the body of what was found in the joined parts."""
+    wanted, position = list(found), 0
+    for (start, end), part in sequence:
+        for first, last in wanted:
+            if first < position + len(part) and last > position:
+                if end - start == len(part):
+                    yield start + max(first - position, 0), start + min(last - position, len(part))
+                else:
+                    yield start, end
+        position += len(part)
+
+
+def _masked(data: bytes, spans: Iterable[Span]) -> bytes:
+    """The data with x in these spans; digits 1 instead of a number, which stays one."""
+    masked = bytearray(data)
+    for start, end in spans:
+        number = data[start:end].isdigit() and data[start - 1 : start] in _AROUND and data[end : end + 1] in _AROUND
+        masked[start:end] = (b"1" if number else b"x") * (end - start)
+    return bytes(masked)
+
+
+_AROUND: Final = frozenset({b"", b" ", b",", b"[", b"]", b":", b"\n"})
+
+
+def _unpacked(data: bytes) -> tuple[bytes, bytes]:
+    """As much as can be decoded, of as many gzip members and up to the cap that views have too, and what is left."""
+    content = bytearray()
+    for _ in range(MOST_MEMBERS):
         reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
         try:
-            content += reader.decompress(data, DECODED_CAP - len(content))
+            content += reader.decompress(data, max(DECODED_CAP - len(content), 1))
         except zlib.error:
             break
-        data = reader.unused_data
-    return content
+        data = reader.unconsumed_tail or reader.unused_data
+        if not data or len(content) >= DECODED_CAP:
+            break
+    return bytes(content), data
+
+
+def _packed(data: bytes, coding: str) -> bytes:
+    packer = zlib.compressobj(wbits=_GZIP if "gzip" in coding else zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _opaque(data: bytes) -> bool:
+    """Whether these bytes are no text, so that nobody can say what they hold. Text with a few bad bytes is text."""
+    return not _is_text(data) and data.decode("utf-8", "replace").count("\ufffd") > max(len(data) // 20, 8)
+
+
+def _cut(data: bytes) -> bytes:
+    """The first bytes, which show what it was, and as many as there were in place of the others."""
+    return data[:KEPT_OF_OPAQUE] + b"\xff" * (len(data) - KEPT_OF_OPAQUE)
 
 
 def _cut_alike(data: bytes, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
@@ -127,19 +271,3 @@ def _cut_alike(data: bytes, pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
         cut.append(Piece(piece.at, data[start:end]))
         start = end
     return tuple(cut)
-
-
-def _forms(secret: bytes) -> Iterator[bytes]:
-    text = secret.decode()
-    yield secret
-    yield quote(text, safe="").encode()
-    yield b"".join(b"%%%02x" % byte for byte in secret)
-    yield json.dumps(text)[1:-1].encode()
-    yield json.dumps(text)[1:-1].replace("/", "\\/").encode()
-    yield b"".join(b"\\u%04x" % byte for byte in secret)
-    yield html.escape(text).encode()
-    yield binascii.hexlify(secret)
-    for shift in range(3):  # base64 of any text that holds the secret: three alignments, less the shared first and last
-        first, last = -(-8 * shift // 6), 8 * (shift + len(secret)) // 6
-        for encode in (b64encode, urlsafe_b64encode):
-            yield encode(bytes(shift) + secret)[first:last]

@@ -82,7 +82,7 @@ class Sender:
         self._seed = seed
         self._defaults = defaults or {}
         self._watcher = watcher
-        self._redaction = Redaction(target.secrets)
+        self._redaction = Redaction(target.secrets, keep_undecodable=target.keep_undecodable)
         self._wire = Wire(target, patience, pace.concurrency)
         self._requests = Bucket(pace.requests_per_minute, time.monotonic)
         self._tokens = Bucket(pace.tokens_per_minute, time.monotonic)

@@ -10,7 +10,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from conformance import __version__
 from conformance.model import Credential, RequestCase
-from conformance.model.redaction import is_secret
+from conformance.model.redaction import is_secret, without_userinfo
+from conformance.model.secret_forms import is_common
 
 WRONG_KEY: Final = "sk-conformance-wrong-key-0000000000000000"
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -29,17 +30,19 @@ class Target:
     credentials: tuple[str, ...] = ()  # header fields and query parameters that are credentials despite their names
     key_variable: str = ""  # the environment variable that the key comes from
     canary: str = field(default="", repr=False)  # replaces the fixed wrong key, and is masked like the real key
+    keep_undecodable: bool = False  # keep bytes that could hide the key in a form that nobody can read
     embedded: bool = False  # the reference that this suite serves itself
 
     def __post_init__(self) -> None:
         """Raise ValueError, with one line, for anything that cannot be sent."""
+        shown = without_userinfo(self.base_url)
         try:
             parts = urlsplit(self.base_url)
             host, _ = parts.hostname, parts.port
         except ValueError as error:
-            raise ValueError(f"base URL {self.base_url!r} cannot be read: {error}") from None
+            raise ValueError(f"base URL {shown!r} cannot be read: {str(error).replace(self.base_url, shown)}") from None
         if parts.scheme not in {"http", "https"} or not host:
-            raise ValueError(f"base URL is {self.base_url!r}; expected http://host[:port][/path] or https://…")
+            raise ValueError(f"base URL is {shown!r}; expected http://host[:port][/path] or https://…")
         if "@" in parts.netloc:
             raise ValueError("base URL contains a user name or password; put the key into the environment instead")
         if parts.query or parts.fragment:
@@ -66,6 +69,16 @@ class Target:
                 word for value in (self.key, self.key[:-1], self.canary, *added) for word in value.split() if word
             )
         )
+
+    @property
+    def common_secrets(self) -> tuple[str, ...]:
+        """What holds a secret that is a common word: the key, or the name of a header or query parameter.
+
+        Replies are not masked for it, since that would change what they say.
+        """
+        named = {name: value for name, value in (*self.headers, *self.query) if self._is_credential(name, value)}
+        held = {**({"the key": self.key} if self.key else {}), **named}
+        return tuple(name for name, value in held.items() if is_common(value.rpartition(" ")[2]) and len(value) > 5)
 
     @property
     def _wrong(self) -> str:
