@@ -189,10 +189,10 @@ def first_level_value(context: PlanContext, name: str) -> Any:
 
 def _prompt(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield FactorLevel("prompt=text", {"prompt": PROMPT})
-    more_texts, more_ids = ([], []) if context.full else ([SECOND_PROMPT], [list(IDS)])
-    yield FactorLevel("prompt=texts", {"prompt": [*TEXTS.value, *more_texts]})
+    yield TEXTS
     yield FactorLevel("prompt=ids", {"prompt": list(IDS)})
-    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS), *more_ids]})
+    more = [] if context.full else [list(IDS)]
+    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS), *more]})
     if context.full:
         yield FactorLevel("prompt=unicode", {"prompt": UNICODE})
 

@@ -20,7 +20,6 @@ from conformance.plan.factors import (
     IDS,
     OTHER_IDS,
     RICH,
-    SECOND_PROMPT,
     STREAM,
     TEXTS,
     UNICODE,
@@ -62,7 +61,7 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                 for case_group in build(context, name, setting):
                     # what combines values waits until each of them was tried alone
                     combines = any(_combines(context, case.body) for case in case_group.cases)
-                    waits = index or (combines and not context.full)
+                    waits = index or (combines and not context.full and kind != "many")
                     later = min(index, 1 if (name, kind) in PREFERRED else 2)
                     lowest = Rank.NORMAL if (name, kind) in SHOWN_HERE else Rank.USEFUL
                     rank = min(case_group.rank + later, lowest if name in SEVERAL else Rank.OBSERVED)
@@ -339,7 +338,7 @@ def _defaults_alone(context: PlanContext, name: str, setting: Patch) -> Iterator
 
 
 def _batch(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    prompts: tuple[Any, ...] = (PROMPT, UNICODE, *(() if context.full else (SECOND_PROMPT,)))
+    prompts: tuple[Any, ...] = (PROMPT, UNICODE)
     if "prompt" in setting and isinstance(setting["prompt"], list) and isinstance(setting["prompt"][0], list):
         prompts = tuple(setting["prompt"])
     batch = {**setting, "prompt": list(prompts), **_channel(context, "prompt", setting)}
@@ -378,8 +377,11 @@ def _never(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
 
 def _logprobs(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logprobs"):
-        with_them = {**setting, **_counted(context, "logprobs")}
-        yield from _pair(context, "logprobs", name, ("without", "with"), {**setting, "logprobs": ABSENT}, with_them)
+        without, request = (
+            {**setting, "logprobs": ABSENT},
+            {**setting, "logprobs": first_level_value(context, "logprobs")},
+        )
+        yield from _pair(context, "logprobs", name, ("without", "with"), without, request)
 
 
 def _ranks(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -392,14 +394,10 @@ def _ranks(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGrou
 
 def _several_choices(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("n"):
-        more = {"n": 2} if context.full else _counted(context, "n")
+        # `gate` tries both in one request
+        names = [key for key in context.contract.parameters if key in {"n", "logprobs"} and context.has(key)]
+        more = {"n": 2} if context.full else {key: first_level_value(context, key) for key in names}
         yield from _pair(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, **more})
-
-
-def _counted(context: PlanContext, wanted: str) -> Patch:
-    """Several choices or log probabilities; in `gate` both in one request, where each is tried with the other."""
-    names = (wanted,) if context.full else ("n", "logprobs")
-    return {name: first_level_value(context, name) for name in names if context.has(name)}
 
 
 def _prefix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
