@@ -420,6 +420,10 @@ def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
     # the highest temperature, so that a filter that is ignored shows in a short text
     hot = context.number("temperature", 2, 1.9, 1.5, 1) if context.has("temperature") else None
     ground = {**gate_choices(context), **setting, **({"max_tokens": TOKENS_LONG} if context.has("max_tokens") else {})}
+    if context.full and name == "plain" and hot is not None and _may_send(context, {**ground, "temperature": hot}):
+        # the same without a filter comes first, so that a cache whose key lacks the filter has another text
+        unfiltered = context.case("relation", context.body(ground, {"temperature": hot}))
+        yield CaseGroup("values", Rank.NORMAL, (unfiltered,))
     for parameter in context.contract.parameters:
         values = context.traits(parameter).narrowing
         # where the end of the range is not surely valid, the middle that `number` falls back to would not be narrow
