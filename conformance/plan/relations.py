@@ -517,10 +517,12 @@ def _overflow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseG
         beyond = context.body(patch, brief, {"max_tokens": ENDLESS})
         probe = context.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
         yield CaseGroup("values", Rank.NORMAL, (control, probe))
-        if context.full and context.has("stream"):  # a stream may begin before the limit is looked at
+        if context.full and context.has("stream"):
+            # a stream may begin before the limit is looked at, and the limit of one of many choices be overlooked
             begun = part("overflow", f"{row.id} streamed", "probe")
             control = context.case("relation", context.body(patch), part("overflow", f"{row.id} streamed", "control"))
-            beyond = context.body(patch, brief, {"max_tokens": ENDLESS}, streaming(context))
+            several = allowed_members(context, {**streaming(context), "prompt": [PROMPT, UNICODE], "n": 2})
+            beyond = context.body(patch, brief, {"max_tokens": ENDLESS}, several)
             probe = context.case("relation", beyond, begun, validity=Validity.UNSPECIFIED)
             yield CaseGroup("values", Rank.NORMAL, (control, probe))
 
