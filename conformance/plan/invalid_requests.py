@@ -284,7 +284,9 @@ def _cases(
         yield from _pair(context, row, f"{label}, streamed", patch, way, part("channel", key, "stream"))
     elif context.full:
         setting = _setting(context, patch, SETTINGS[turn % len(SETTINGS)])
-        members = ", ".join(f"{name} {dumps(value)}" for name, value in setting.items() if value is not MISSING)
+        members = ", ".join(
+            f"{name} {dumps(value)}" for name, value in setting.items() if value is not MISSING and name not in patch
+        )
         yield from _pair(context, row, f"{label}, with {members}" if members else label, patch, setting)
     else:
         yield from _in_turn(context, row, label, patch, turn)
@@ -312,13 +314,16 @@ def _in_turn(
 
 
 def _setting(context: PlanContext, patch: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """As much of a setting as the contract allows, and this target accepts, beside the change."""
+    """As much of a setting as the contract allows, and this target accepts, beside the change.
+
+    In `full` the changed member keeps its own value in the control, so that many changes share one control.
+    """
     kept: dict[str, Any] = {}
     alone = context.broken_combinations(context.body(patch))
     related = _related(context, patch) if alone else frozenset()
     for name, value in allowed_members(context, wanted).items():
         beside = context.body(kept, {name: value}, patch)
-        if name not in patch and name not in related and context.broken_combinations(beside) == alone:
+        if (context.full or name not in patch) and name not in related and context.broken_combinations(beside) == alone:
             kept[name] = value
     return kept
 
@@ -334,7 +339,7 @@ def _related(context: PlanContext, patch: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _batch(context: PlanContext, patch: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in allowed_members(context, BATCH).items() if name not in patch}
+    return {name: value for name, value in allowed_members(context, BATCH).items() if context.full or name not in patch}
 
 
 def _pair(

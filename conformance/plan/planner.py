@@ -57,7 +57,7 @@ from conformance.plan.single_values import (
     without_token_limit,
 )
 from conformance.plan.stop_classes import stop_classes
-from conformance.plan.valid_inputs import range_ends, valid_inputs
+from conformance.plan.valid_inputs import classes_in_doubt, range_ends, valid_inputs
 
 Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]
@@ -117,7 +117,7 @@ class Part:
 
 def isolating_requests(context: PlanContext) -> Iterator[CaseGroup]:
     """What isolates the values that refusals leave in doubt."""
-    yield from isolated_values(context)
+    yield from isolated_values(context, classes_in_doubt(context) if context.known.in_doubt else ())
     yield from without_open_members(context)
 
 

@@ -418,6 +418,10 @@ def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
     # the highest temperature, so that a filter that is ignored shows in a short text
     hot = context.number("temperature", 2, 1.9, 1.5, 1) if context.has("temperature") else None
     ground = {**gate_choices(context), **setting, **({"max_tokens": TOKENS_LONG} if context.has("max_tokens") else {})}
+    if context.full and name == "plain" and hot is not None and _may_send(context, {**ground, "temperature": hot}):
+        # the same without a filter comes first, so that a cache whose key lacks the filter has another text
+        unfiltered = context.case("relation", context.body(ground, {"temperature": hot}))
+        yield CaseGroup("values", Rank.NORMAL, (unfiltered,))
     for parameter in context.contract.parameters:
         values = context.traits(parameter).narrowing
         # where the end of the range is not surely valid, the middle that `number` falls back to would not be narrow
@@ -511,10 +515,12 @@ def _overflow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseG
         beyond = context.body(patch, brief, {"max_tokens": ENDLESS})
         probe = context.case("relation", beyond, part("overflow", row.id, "probe"), validity=Validity.UNSPECIFIED)
         yield CaseGroup("values", Rank.NORMAL, (control, probe))
-        if context.full and context.has("stream"):  # a stream may begin before the limit is looked at
+        if context.full and context.has("stream"):
+            # a stream may begin before the limit is looked at, and the limit of one of many choices be overlooked
             begun = part("overflow", f"{row.id} streamed", "probe")
             control = context.case("relation", context.body(patch), part("overflow", f"{row.id} streamed", "control"))
-            beyond = context.body(patch, brief, {"max_tokens": ENDLESS}, streaming(context))
+            several = allowed_members(context, {**streaming(context), "prompt": [PROMPT, UNICODE], "n": 2})
+            beyond = context.body(patch, brief, {"max_tokens": ENDLESS}, several)
             probe = context.case("relation", beyond, begun, validity=Validity.UNSPECIFIED)
             yield CaseGroup("values", Rank.NORMAL, (control, probe))
 

@@ -56,11 +56,12 @@ def _rows(context: PlanContext, found: Sequence[Factor]) -> tuple[list[tuple[Row
     """
     without_text = _levels_without_text(found)
     paired = list(_paired_rows(context, found, without_text))
-    begun = [row for pair in paired for row in pair]
+    begun = [*_rows_of_single_values(context, found), *(row for pair in paired for row in pair)]
+    before = len(begun)
     begun += rows(context, found, 3, begun, without_text)
     begun += _rows_without_text(context, found, without_text)
     begun += rows(context, found, 3, begun) if without_text else []
-    return paired, begun[2 * len(paired) :]
+    return paired, begun[before:]
 
 
 def bodies_of_single_rows(context: PlanContext) -> list[dict[str, Any]]:
@@ -181,12 +182,19 @@ def _answered_rows(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
     Not those that were answered by then, so that the plan does not depend on which requests a budget left out.
     """
     if context.known.rows_sent:
-        bodies = [exchange.case.body for exchange in context.known.replies.values() if exchange.successful]
-    else:
-        essential = [case_group for case_group in single_values(context) if case_group.rank <= Rank.ESSENTIAL]
-        bodies = [case.body for case_group in essential for case in case_group.cases]
-        settings = (*GATE_SETTINGS[:2], RICH, {**RICH, **streaming(context)})
-        bodies += [context.body(sure_members(context, setting)) for setting in settings]
+        return _held(found, [exchange.case.body for exchange in context.known.replies.values() if exchange.successful])
+    settings = (*GATE_SETTINGS[:2], RICH, {**RICH, **streaming(context)})
+    rich = _held(found, [context.body(sure_members(context, setting)) for setting in settings])
+    return sorted({*_rows_of_single_values(context, found), *rich})
+
+
+def _rows_of_single_values(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
+    """The rows of the requests that try values by themselves, for which any budget has room."""
+    essential = [case_group for case_group in single_values(context) if case_group.rank <= Rank.ESSENTIAL]
+    return _held(found, [case.body for case_group in essential for case in case_group.cases])
+
+
+def _held(found: Sequence[Factor], bodies: Iterable[Any]) -> list[Row]:
     held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 

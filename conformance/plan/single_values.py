@@ -184,13 +184,15 @@ def without_token_limit(context: PlanContext) -> Iterator[CaseGroup]:
         yield CaseGroup("rows", Rank.NORMAL, (control, context.case("edge", body, *groups, hang_up_after=2)))
 
 
-def isolated_values(context: PlanContext) -> Iterator[CaseGroup]:
+def isolated_values(context: PlanContext, classes: Iterable[FactorLevel] = ()) -> Iterator[CaseGroup]:
     """Bisect rejected joint cases to isolate the rejected values: half as many values together, at last each alone.
+
+    `classes` are the levels of the input model that joint cases have as well.
 
     Each is tried on the bare request: a value that is accepted there and rejected at temperature 0 stays in use, and
     only the two are not combined again. A value that a refusal named is sent alone at once.
     """
-    values = _values_in_doubt(context)
+    values = _values_in_doubt(context, classes)
     named = [value for value in values if _is_named_and_untried(context, value)]
     if named:
         groups = [[value] for value in named]
@@ -207,11 +209,12 @@ def isolated_values(context: PlanContext) -> Iterator[CaseGroup]:
             yield replace(case_group, cases=case_group.cases[1:]) if sent else case_group
 
 
-def _values_in_doubt(context: PlanContext) -> list[FactorLevel]:
+def _values_in_doubt(context: PlanContext, classes: Iterable[FactorLevel]) -> list[FactorLevel]:
     """The values that were rejected in joint cases only."""
     values = [value for factor in factors(context, in_doubt=True) for value in factor.levels[1:]]
     values += [value for limit in limits_of(context) for value in ends(context, limit)]
     values += [factor_level(name, None) for name in context.contract.parameters]
+    values += [*_listed_values(context), *classes]
     return list({value.label: value for value in values if value.label in context.known.in_doubt}.values())
 
 

@@ -80,11 +80,17 @@ def levels_of_classes(context: PlanContext) -> list[FactorLevel]:
     """The valid classes of each parameter that costs little, as levels; those left out that the target rejects."""
     levels: list[FactorLevel] | None = context.memo.get(LEVELS)
     if levels is None:
-        levels = context.memo[LEVELS] = _levels_of_classes(context)
+        rejected = context.known.refused.keys() | context.known.in_doubt
+        levels = context.memo[LEVELS] = [level for level in _levels(context) if level.label not in rejected]
     return levels
 
 
-def _levels_of_classes(context: PlanContext) -> list[FactorLevel]:
+def classes_in_doubt(context: PlanContext) -> list[FactorLevel]:
+    """The levels that were rejected in joint cases only."""
+    return [level for level in _levels(context) if level.label in context.known.in_doubt] if context.full else []
+
+
+def _levels(context: PlanContext) -> list[FactorLevel]:
     found: dict[str, FactorLevel] = {}
     batches = {dumps(list(prompts)) for _, prompts in _batches()}
     for one in _classes(context):
@@ -93,8 +99,7 @@ def _levels_of_classes(context: PlanContext) -> list[FactorLevel]:
         level = factor_level(*next(iter(one.patch.items())))
         if "stream_options" in one.patch and context.has("stream"):
             level = FactorLevel(level.label, {"stream": True, **one.patch})
-        refused = context.known.refused.keys() | context.known.in_doubt
-        if level.label not in refused and not one.spelled and context.validity_alone(level.patch) is Validity.VALID:
+        if not one.spelled and context.validity_alone(level.patch) is Validity.VALID:
             found.setdefault(dumps(level.patch), level)
     return list(found.values())
 
@@ -181,4 +186,4 @@ def _batch(context: PlanContext, key: str, prompts: Sequence[str]) -> Iterator[C
         yield CaseGroup("rows", Rank.NORMAL, (plain, streamed))
 
 
-__all__ = ["levels_of_classes", "range_ends", "spelled", "valid_inputs"]
+__all__ = ["classes_in_doubt", "levels_of_classes", "range_ends", "spelled", "valid_inputs"]

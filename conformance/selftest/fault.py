@@ -45,6 +45,8 @@ class Fault:
     def also(self) -> frozenset[str]:
         """The names of all checks that may fail besides the primary one."""
         expected = {*self.besides, *self.others}
+        if self.alteration.stage in DECIDES or ACCEPTANCE & {self.check, *expected}:
+            expected |= DRAWN
         return frozenset(name for name, check in load().items() if {name, check.area} & expected) - {self.check}
 
     def applies(self, contract: Contract) -> bool:
@@ -55,6 +57,11 @@ class Fault:
         return bound and documented and (self.fits is None or self.fits(contract))
 
 
+DECIDES: Final = frozenset({Stage.BODY, Stage.REFUSAL})
+"""The stages at which it is decided whether a request is accepted, whatever body it has."""
+ACCEPTANCE: Final = frozenset({"invalid_is_refused", "valid_is_accepted", "combination_is_accepted"})
+DRAWN: Final = frozenset({"drawn_is_accepted", "drawn_is_refused"})
+"""What judges the same of drawn bodies, any of which may show a fault in what is accepted."""
 INPUT_CLASSES: Final = {
     "coercion": "a look-alike of another type",
     "containers": "one item of a list or map",

@@ -41,7 +41,8 @@ def _numbers(contract: Contract, name: str) -> bool:
 
 
 def _ranges(contract: Contract, name: str) -> bool:
-    return _numbers(contract, name) and contract.limit(f"{name}.*") is not None
+    limit = contract.limit(f"{name}.*")
+    return _numbers(contract, name) and limit is not None and limit.binding
 
 
 def _prompts(contract: Contract, name: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
-from conformance.model import Contract
+from conformance.model import Contract, Validity
 from conformance.reference.alterations import Alteration, Call, Change, Stage
 from conformance.reference.core import texts_of
 from conformance.reference.generation_parameters import GenerationParameters
@@ -497,13 +497,23 @@ PROMISES: Final[Mapping[str, Broken]] = {
         ("batch_is_singles", "batch_order_holds"),
     ),
     "ranges_are_unchecked": Broken(
-        _without({"out_of_range"}), "Numbers out of range are accepted", REFUSAL, "invalid_is_refused"
+        _without({"out_of_range"}),
+        "Numbers out of range are accepted",
+        REFUSAL,
+        "invalid_is_refused",
+        fits=lambda contract: any(limit.binding for limit in contract.limits),
     ),
     "types_are_unchecked": Broken(
         _without({"invalid_type"}), "Values of another type are accepted", REFUSAL, "invalid_is_refused"
     ),
     "combinations_are_unchecked": Broken(
-        _without({"invalid_combination"}), "Forbidden combinations are accepted", REFUSAL, "invalid_is_refused"
+        _without({"invalid_combination"}),
+        "Forbidden combinations are accepted",
+        REFUSAL,
+        "invalid_is_refused",
+        fits=lambda contract: any(
+            rule.validity is Validity.INVALID and "prompt" not in rule.example for rule in contract.combinations
+        ),
     ),
     "unknown_models_are_served": Broken(
         _without({"model_not_found"}), "Unknown models are served", REFUSAL, "invalid_is_refused", ()
@@ -547,6 +557,7 @@ def _fault(name: str, broken: Broken, where: Where, stage: Stage, change: Change
         others=broken.others,
         besides=EVERYWHERE,
         needs=(*broken.needs, *where.needs),
+        fits=broken.fits,
         module="contexts",
     )
 

@@ -19,8 +19,8 @@ from conformance.selftest.fault import plant
 
 ACCEPTED: Final = "combination_is_accepted"
 BESIDES: Final = (
-    "valid_is_accepted", "combination_is_accepted", "channels_accept_alike", "limits", "drawn_is_accepted",
-    "drawn_is_refused", "default_is_explicit", "relations", "robustness", "null_is_absent",
+    "valid_is_accepted", "combination_is_accepted", "channels_accept_alike", "limits", "default_is_explicit",
+    "relations", "robustness", "null_is_absent",
 )  # fmt: skip
 
 
