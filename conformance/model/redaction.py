@@ -1,8 +1,8 @@
 """Secrets out of evidence, length-preserving, before anything is hashed, judged or written.
 
 All that comes back passes through `Redaction.attempt`, before it is recorded, judged or shown, so no check, message or
-report can put together what it has taken apart. `secret_forms` says where a secret stands; here the text is taken apart in which it may stand: bodies as they came and
-decompressed, strings of events and tokens joined, header fields, errors.
+report can put a secret together again. `secret_forms` says where a secret stands in a text; here are the texts in
+which it may stand: bodies as they came and decompressed, strings of events and tokens joined, header fields, errors.
 """
 
 from __future__ import annotations

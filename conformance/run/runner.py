@@ -45,9 +45,7 @@ ALONE_CASES: Final = 2  # of those that broke off beside others, sent alone to s
 ALONE_TRIALS: Final = 2  # times that this is tried and makes none
 SERVER_ERROR: Final = 500
 AT_ONCE: Final = 10  # requests that confirm server errors between phases, at most
-AT_ONCE_SHARE: Final = (
-    40  # one of 40 attempts: what the plan leaves when isolation has used its part of the reserve
-)
+AT_ONCE_SHARE: Final = 40  # one of 40 attempts: what the plan leaves when isolation has used its part of the reserve
 FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
 
 
