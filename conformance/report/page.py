@@ -245,8 +245,8 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _folded(row: Row) -> bool:
-    """Whether a report shows the row only when asked: what passed or does not apply hides what a reader looks for."""
-    return row["outcome"] in {"pass", "not_applicable"}
+    """Whether a report shows the row only when asked: what passed or was not judged hides what readers look for."""
+    return row["outcome"] in {"pass", "not_run", "not_applicable"}
 
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # where a long camel-case name may be broken
