@@ -119,3 +119,11 @@ def test_headline_badge_and_overview_have_the_number_of_broken_musts(folder, res
     assert f"{broken_musts} MUSTs are broken." in (folder / "summary.md").read_text("utf-8")
     row = dict(zip(overview.HEADS, overview.row("faulty", results, 1), strict=True))
     assert row["Broken"] == str(broken_musts)
+
+
+def test_the_message_of_a_broken_requirement_is_a_finding_and_no_doubt(results):
+    broken = [row for row in results["requirements"] if row["outcome"] in {"fail", "warn", "flaky"}]
+    for row in broken:
+        assert "; expected " in row["reason"], row["reason"]
+        assert not re.search(r"\bunconfirmed\b|\bsmaller:|\bbase:", row["reason"]), row["reason"]
+        assert all("; expected " in piece["message"] for piece in row["evidence"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.model.exit_codes import ExitCode
-from conformance.report.tally import Row, broken, gates, urgency
+from conformance.report.tally import VERIFIED, Row, broken, gates, urgency
 from conformance.report.text import visible
 
 BROKEN, FIXED, CHANGED, FLAKY, UNSETTLED, NEW, GONE = (
@@ -23,7 +23,6 @@ MEANING: Final = {
     NEW: "not judged before: no regression, whatever its verdict",
     GONE: "no longer judged",
 }
-_VERIFIED: Final = frozenset({"pass", "fail", "warn", "flaky"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def _change(id: str, before: Row | None, after: Row | None) -> Change | None:  #
 def _kind(before: Row, after: Row, *, other_evidence: bool) -> str:
     if broken(after) and not broken(before):
         return BROKEN
-    if before["outcome"] in _VERIFIED and after["outcome"] not in _VERIFIED:
+    if before["outcome"] in VERIFIED and after["outcome"] not in VERIFIED:
         return UNSETTLED
     if "flaky" in {before["outcome"], after["outcome"]}:
         return FLAKY

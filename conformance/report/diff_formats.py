@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from conformance.report import markdown
 from conformance.report.diff import BROKEN, CHANGED, MEANING, NEW, Change, Difference
 from conformance.report.findings import message
-from conformance.report.page import environment, shell
+from conformance.report.page import rendered, shell
+from conformance.report.run_facts import when
 from conformance.report.tally import Row, plural, result_word
 from conformance.report.terminal import block
 from conformance.report.text import visible
@@ -67,9 +66,9 @@ def _terminal(found: Difference, *, strict: bool) -> Iterator[str]:
 
 def named(results: Mapping[str, Any]) -> str:
     """A run in one line: target, result, time, contract."""
-    when = f"{results['started_at'][:16].replace('T', ' ')} UTC"
     result = result_word(results).lower()
-    return f"{results['target']['name']}, {result}, {when}, {results['provider']} {results['contract_revision']}"
+    contract = f"{results['provider']} {results['contract_revision']}"
+    return f"{results['target']['name']}, {result}, {when(results)} UTC, {contract}"
 
 
 def _waived(row: Row) -> str:
@@ -112,20 +111,17 @@ def observed(change: Change) -> str:
 def html(found: Difference, *, strict: bool = False) -> str:
     """A standalone page that loads nothing."""
     answer = headline(found, strict=strict)
-    body = (
-        environment()
-        .get_template("diff.jinja2")
-        .render(
-            found=found,
-            verdict="broken" if found.exit_code(strict=strict) else "conformant",
-            said=answer.split(": ", 1),
-            sides=(("before", found.before), ("after", found.after)),
-            kinds=[(kind, meaning, found.of(kind)) for kind, meaning in MEANING.items() if found.of(kind)],
-            result_word=result_word,
-            observed=observed,
-        )
+    body = rendered(
+        "diff.jinja2",
+        found=found,
+        verdict="broken" if found.exit_code(strict=strict) else "conformant",
+        said=answer.split(": ", 1),
+        sides=(("before", found.before), ("after", found.after)),
+        kinds=[(kind, meaning, found.of(kind)) for kind, meaning in MEANING.items() if found.of(kind)],
+        result_word=result_word,
+        observed=observed,
     )
-    return shell(f"Conformance: {answer}", Markup(body))  # noqa: S704 - rendered with escaping on
+    return shell(f"Conformance: {answer}", body)
 
 
 def as_json(found: Difference, *, strict: bool = False) -> str:

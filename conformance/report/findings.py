@@ -23,6 +23,11 @@ class Finding:
     share: str
     means: str
 
+    @property
+    def often(self) -> str:
+        """The share with its noun."""
+        return f"{self.share} occurrence{'' if self.share.endswith(' of 1') else 's'}" if self.share else ""
+
 
 def split(message: str) -> tuple[str, str]:
     """A message as what was observed and what was expected."""
@@ -56,5 +61,5 @@ def examined(row: Row) -> str:
         return "no occurrence"
     where = f"in {plural(row['exchanges'], 'exchange')}"
     if row["violations"]:
-        return f"{finding(row).share} occurrences {where} broke the promise"
+        return f"{finding(row).often} {where} broke the promise"
     return f"{plural(row['examined'], 'occurrence')} {where}, each kept the promise"

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from conformance.report.diff import BROKEN, FIXED, Difference, compare
 from conformance.report.findings import message
 from conformance.report.index import REPORT, RESULTS
-from conformance.report.page import environment, shell
+from conformance.report.page import rendered, shell
 from conformance.report.results import checked, dumps
+from conformance.report.run_facts import when
 from conformance.report.tally import broken, headline, plural, scored, unjudged
 from conformance.report.trend import Point, draw
 
@@ -62,19 +61,16 @@ def render(runs: Sequence[Run], left_out: Sequence[str] = ()) -> str:
     targets = [_section(name, list(its_runs)) for (name, _), its_runs in groupby(by_target, key=_target)]
     targets.sort(key=_urgency)
     title = _latest_changes(targets)
-    body = (
-        environment()
-        .get_template("history.jinja2")
-        .render(
-            said=title,
-            counted=f"{plural(len(runs), 'run')} of {plural(len(targets), 'target')}",
-            verdict="broken" if any(_ids(target, BROKEN) for target in targets) else "",
-            changed=[target for target in targets if target["latest"]["step"] or target["latest"]["point"].gap],
-            targets=targets,
-            left_out=left_out,
-        )
+    body = rendered(
+        "history.jinja2",
+        said=title,
+        counted=f"{plural(len(runs), 'run')} of {plural(len(targets), 'target')}",
+        verdict="broken" if any(_ids(target, BROKEN) for target in targets) else "",
+        changed=[target for target in targets if target["latest"]["step"] or target["latest"]["point"].gap],
+        targets=targets,
+        left_out=left_out,
     )
-    return shell(f"Conformance: {title}", Markup(body))  # noqa: S704 - rendered with escaping on
+    return shell(f"Conformance: {title}", body)
 
 
 def _target(run: Run) -> tuple[str, str]:
@@ -150,7 +146,7 @@ def _drawn_failures(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     seen: dict[str, list[tuple[str, list[str]]]] = {}
     for _, results in runs:
         for failed in (results.get("drawn") or {}).get("failed", ()):
-            seen.setdefault(failed["body"], []).append((results["started_at"][:16].replace("T", " "), failed["broke"]))
+            seen.setdefault(failed["body"], []).append((when(results), failed["broke"]))
     for body, times in sorted(seen.items(), key=lambda item: item[1][-1][0], reverse=True):
         broke = list(dict.fromkeys(row for _, rows in times for row in rows))
         yield {"body": body, "broke": broke, "runs": len(times), "first": times[0][0], "last": times[-1][0]}
@@ -160,7 +156,7 @@ def _point(results: Mapping[str, Any], step: Difference | None) -> Point:
     rows = [row for row in results["requirements"] if scored(row) and not row.get("waiver")]
     changed = [text for name, text in _MARKS.items() if step is not None and step.before[name] != step.after[name]]
     return Point(
-        results["started_at"][:16].replace("T", " "),
+        when(results),
         sum(broken(row) and row["level"] == "MUST" for row in rows),
         sum(broken(row) and row["level"] == "SHOULD" for row in rows),
         not results["incomplete"] and not any(row["incomplete"] or row["outcome"] == "error" for row in rows),

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from markupsafe import Markup
-
-from conformance.report.page import environment, shell, summed
+from conformance.report.page import rendered, shell, summed
 from conformance.report.results import read
 from conformance.report.tally import Row, by_area, embedded, gates, headline, targets_conform
 from conformance.report.verdict_words import AREAS, MEANINGS
@@ -46,8 +44,8 @@ def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
     areas = _areas([head["results"] for head in heads], [head["href"] for head in heads])
     conforming = [(results["verdict"] == "conformant", embedded(results)) for results in found.values()]
     title = targets_conform(conforming) if found else "No results yet"
-    template = environment().get_template("index.jinja2")
-    body = template.render(
+    body = rendered(
+        "index.jinja2",
         said=title,
         verdict=heads[0]["results"]["verdict"] if heads else "",
         heads=heads,
@@ -56,7 +54,7 @@ def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
         legend=MEANINGS.items(),
         left_out=left_out,
     )
-    return shell(f"Conformance: {title}", Markup(body))  # noqa: S704 - rendered with escaping on
+    return shell(f"Conformance: {title}", body)
 
 
 def _head(directory: str, results: Results) -> dict[str, Any]:

@@ -6,19 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.report import causes
+from conformance.report import causes, run_facts
 from conformance.report.findings import finding, message
 from conformance.report.replay_commands import one_line
 from conformance.report.tally import (
     Row,
-    broken,
     by_area,
     count,
     headline,
+    most_urgent,
     plural,
     scored,
     seen_in_recordings,
-    urgency,
 )
 from conformance.report.text import visible
 from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES, word
@@ -63,7 +62,7 @@ def render(results: Mapping[str, Any]) -> str:
 
 def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     result, because = headline(results)
-    rows, index, score, totals = (results[name] for name in ("requirements", "index", "score", "totals"))
+    rows, index, score = (results[name] for name in ("requirements", "index", "score"))
     yield f"## {plain(results['target']['name'])}: {result.lower()}\n"
     yield f"{because}\n"
     cells = (
@@ -71,12 +70,12 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
         if results.get("recorded")
         else f"{index['verified']} of {plural(index['of'], 'MUST')}",
         f"{score['passed']} of {score['of']} of these",
-        f"{totals['requests']:,} in {plural(totals['attempts'], 'attempt')}",
-        f"{totals['prompt_tokens']:,} prompt, {totals['completion_tokens']:,} completion",
-        f"{results['duration_s']:,.1f} s",
+        run_facts.requests(results),
+        run_facts.tokens(results),
+        run_facts.duration(results),
     )
     yield from table(("Verified", "Passed", "Requests", "Tokens", "Time"), [cells])
-    failed = sorted((row for row in rows if broken(row) or row["outcome"] == "error"), key=urgency)
+    failed = most_urgent(rows)
     listed = causes.shown(results)
     if listed:
         yield "\n### Causes\n"

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.model.exchange import Exchange
-from conformance.report import causes, drawn, findings
+from conformance.report import causes, drawn, findings, run_facts
 from conformance.report.evidence import CitedTraffic, citations, with_counterparts
 from conformance.report.replay_commands import Destination, again
 from conformance.report.source_map import event_of
@@ -92,6 +92,11 @@ def render(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), folde
     return shell(title, fragment(results, exchanges, folder))
 
 
+def rendered(template: str, **values: Any) -> Markup:
+    """A template with these values, escaped."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704 - rendered with escaping on
+
+
 def shell(title: str, body: Markup) -> str:
     """A page around a body, with style and script inlined."""
     page = environment().get_template("shell.jinja2")
@@ -110,8 +115,8 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
     rows = with_counterparts(sorted(causes.explained(results), key=urgency), traffic)
     cited = citations(rows)
     transcripts = _transcripts(cited, traffic.exchanges, Destination.of(results["target"], folder))
-    template = environment().get_template("report.jinja2")
-    html = template.render(
+    return rendered(
+        "report.jinja2",
         results=results,
         headline=headline(results),
         rows=rows,
@@ -136,7 +141,6 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         anchors={shown.case: shown.anchor for shown in transcripts},
         left_out=len(cited) - len(transcripts) if transcripts else 0,
     )
-    return Markup(html)  # noqa: S704 - rendered with escaping on
 
 
 def _transcripts(cited: dict[str, list[str]], exchanges: Mapping[str, Exchange], to: Destination) -> list[Transcript]:
@@ -191,7 +195,7 @@ def mutation_text(score: Mapping[str, Any]) -> str:
 
 
 def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
-    totals, target = results["totals"], results["target"]
+    target = results["target"]
     yield "target", target["base_url"], ""
     yield "model", target["model"] or "–", ""
     yield "contract", f"{results['provider']} {results['contract_revision']}", ""
@@ -206,13 +210,12 @@ def _facts(results: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     yield "plan hash", results["plan_sha256"][:12], results["plan_sha256"]
     yield "profile, seed", f"{results['profile']}, {results['seed']}", ""
     yield "suite", results["suite_version"], ""
-    attempts = totals.get("attempts", totals.get("requests", 0))
-    yield "requests", f"{totals.get('requests', 0):,} in {plural(attempts, 'attempt')}", ""
-    yield "tokens", f"{totals.get('prompt_tokens', 0):,} prompt, {totals.get('completion_tokens', 0):,} completion", ""
-    if classes := results.get("classes"):
-        yield "classes", f"{classes['exercised']:,} of {classes['of']:,}", "classes of inputs that the requests have"
+    yield "requests", run_facts.requests(results), ""
+    yield "tokens", run_facts.tokens(results), ""
+    if classes := run_facts.classes(results):
+        yield "classes", classes, "classes of inputs that the requests have"
     yield "started", results["started_at"].replace("T", " ").replace("+00:00", " UTC"), ""
-    yield "took", f"{results['duration_s']:,.1f} s", ""
+    yield "took", run_facts.duration(results), ""
 
 
 def summed(rows: Sequence[Row]) -> dict[str, Any]:
@@ -242,8 +245,8 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _folded(row: Row) -> bool:
-    """Whether a report shows the row only when asked: what passed or does not apply hides what a reader looks for."""
-    return row["outcome"] in {"pass", "not_applicable"}
+    """Whether a report shows the row only when asked: what passed or was not judged hides what readers look for."""
+    return row["outcome"] in {"pass", "not_run", "not_applicable"}
 
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")  # where a long camel-case name may be broken

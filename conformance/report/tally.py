@@ -29,7 +29,7 @@ VERDICTS: Final = {
     ExitCode.INCOMPLETE: "incomplete",
     ExitCode.SUITE_FAULT: "suite_fault",
 }
-_VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
+VERIFIED: Final = frozenset({"pass", "fail", "flaky", "warn"})
 _BROKEN: Final = frozenset({"fail", "flaky", "warn"})
 
 
@@ -71,12 +71,12 @@ def shown_as(row: Row, *, strict: bool = False) -> str:
 def index(rows: Iterable[Row]) -> dict[str, int]:
     """Verified MUSTs of all applicable MUSTs: how far the score can be trusted."""
     applicable = [row for row in rows if row["level"] == "MUST" and row["outcome"] != "not_applicable" and scored(row)]
-    return {"verified": sum(row["outcome"] in _VERIFIED for row in applicable), "of": len(applicable)}
+    return {"verified": sum(row["outcome"] in VERIFIED for row in applicable), "of": len(applicable)}
 
 
 def score(rows: Iterable[Row]) -> dict[str, int]:
     """Passed MUSTs of the verified ones."""
-    verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in _VERIFIED and scored(row)]
+    verified = [row for row in rows if row["level"] == "MUST" and row["outcome"] in VERIFIED and scored(row)]
     return {"passed": sum(row["outcome"] == "pass" for row in verified), "of": len(verified)}
 
 
@@ -149,6 +149,11 @@ def urgency(row: Row) -> tuple[int, int]:
     return OUTCOMES.index(row["outcome"]), ("MUST", "SHOULD", "MAY").index(row["level"])
 
 
+def most_urgent(rows: Iterable[Row]) -> list[Row]:
+    """The rows that a reader must see: broken ones and faults of the suite, the most urgent first."""
+    return sorted((row for row in rows if broken(row) or row["outcome"] == "error"), key=urgency)
+
+
 def plural(number: int, noun: str) -> str:
     """`1 promise`, `2 promises`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -180,7 +185,7 @@ def seen_in_recordings(results: Mapping[str, Any]) -> str:
 
 def unjudged(results: Mapping[str, Any]) -> str:
     """Why nothing at all was judged, such as a target that is down; empty where something was."""
-    judged = any(row["outcome"] in _VERIFIED | {"error"} for row in results["requirements"])
+    judged = any(row["outcome"] in VERIFIED | {"error"} for row in results["requirements"])
     return "" if judged else next(iter(results["incomplete"]), "")
 
 

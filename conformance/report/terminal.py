@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any, Final
 
-from conformance.report import causes, drawn
+from conformance.report import causes, drawn, run_facts
 from conformance.report.findings import evidence_first, examined
 from conformance.report.replay_commands import again, one_line
 from conformance.report.tally import (
@@ -111,21 +111,21 @@ def summary(results: Mapping[str, Any]) -> str:
     numbers = count(results["requirements"])
     counts = ", ".join(f"{numbers[outcome]} {word(outcome)}" for outcome in OUTCOMES if numbers[outcome])
     waivers = sum(map(waived, results["requirements"]))
-    score, totals = results["score"], results["totals"]
-    tokens = f"{totals['prompt_tokens']:,} prompt and {totals['completion_tokens']:,} completion tokens"
+    score = results["score"]
     lines = [
         f"{visible(results['target']['name'])}: {result}. {because}",
         f"  {verified_and_passed(results)}",
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
-        f"  {plural(totals['requests'], 'request')}, {tokens}, {results['duration_s']:.1f} s",
+        f"  requests: {run_facts.requests(results)}; tokens: {run_facts.tokens(results)}",
+        f"  took {run_facts.duration(results)}",
     ]
     if results.get("recorded"):
         lines[1] = f"  {seen_in_recordings(results)}, {score['passed']} of {score['of']} verified MUSTs passed"
     lines += list(_causes(results))
     said, warning = ("", "") if results.get("recorded") else drawn.summary(results)
     lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
-    if classes := results.get("classes"):
-        lines.append(f"  classes: {classes['exercised']:,} of {classes['of']:,}")
+    if classes := run_facts.classes(results):
+        lines.append(f"  classes: {classes}")
     lines += list(_pinned(results))
     lines += [f"  waiver: {visible(fault)}" for fault in results.get("waiver_faults", ())]
     lines += [f"  incomplete: {visible(reason)}" for reason in results["incomplete"]]

@@ -86,7 +86,7 @@
     const wanted = '#' + encodeURI(id) + (said ? '?' + said : '')
     if (wanted !== (location.hash || '#')) history.replaceState(null, '', wanted)
   }
-  const folded = (row) => /^(pass|not_applicable)$/.test(row.dataset.o)
+  const folded = (row) => /^(pass|not_run|not_applicable)$/.test(row.dataset.o)
   const filter = () => {
     const asked = search.value.trim().toLowerCase().split(/\s+/).filter(Boolean)
     const narrowed = asked.length > 0 || Object.values(chosen).some((values) => values.size)
