@@ -167,6 +167,21 @@ def test_no_effect_is_not_said_of_a_parameter_that_changes_the_reply():
     assert names(rows, [with_stop], others) == ["`stop` does not work as promised"]
 
 
+def test_n_is_ignored_where_one_choice_comes_for_each_prompt():
+    failing = [streamed(request={"n": 2, "user": text}) for text in "abc"]
+    fine = [sent(request={"n": 2, "user": "c"}), streamed(request={"user": "d"})]
+    rows = [broken("choices.complete", "choices_are_complete", failing, fine)]
+    (cause,) = found(rows, failing, fine)
+    assert cause.name == "`n` has no effect in streams"
+
+
+def test_n_is_not_ignored_where_the_indices_are_wrong():
+    wrong = ex.completion(ex.choice(index=1), ex.choice(index=2), usage=ex.usage())
+    failing = [sent(body=wrong, request={"n": 2, "user": text}) for text in "ab"]
+    rows = [broken("choices.complete", "choices_are_complete", failing, [sent()])]
+    assert names(rows, failing) == ["choices are missing or misnumbered"]
+
+
 def test_a_member_that_is_missing_takes_what_is_read_from_it_along():
     bare = ex.completion({"text": " 4", "finish_reason": "stop"})
     plain = [sent(body=bare) for _ in range(3)]
@@ -278,7 +293,7 @@ def test_every_broken_requirement_has_one_cause():
 
 
 def test_a_setting_distinguishes_where_all_failing_have_it_and_no_passing():
-    failing = {settings_of(sent(request={"echo": True, "user": text}), CONTRACT) for text in "ab"}
+    failing = [settings_of(sent(request={"echo": True, "user": text}), CONTRACT) for text in "ab"]
     passing = {settings_of(sent(request={"user": "c"}), CONTRACT)}
     assert distinguishing(failing, passing) == ("echo",)
     assert not distinguishing(failing, {*passing, settings_of(sent(request={"echo": True}), CONTRACT)})

@@ -119,6 +119,7 @@ KINDS: Final = {
         "errors are sent with HTTP 200{where}", Harm.MISSING_MEMBER, "a client takes an error for a completion"
     ),
     "no-authentication": Kind("no authentication", Harm.ACCESS, "anyone who reaches the server can use it"),
+    "no-key": Kind("requests without a key are accepted", Harm.ACCESS, "anyone who reaches the server can use it"),
     "credential-accepted": Kind(
         "wrong credentials are accepted", Harm.ACCESS, "some who have no key can use the server"
     ),

@@ -23,6 +23,7 @@ from conformance.judge.request_settings import Settings, distinguishing, setting
 from conformance.model import BROKEN, Contract, Credential, Level, Outcome, Validity, Verdict
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING, dumps
+from conformance.model.request_view import RequestView
 
 WITHIN: Final = 0.8
 """Of the failures of one row: from here on, another row that is broken on the same replies explains it."""
@@ -162,10 +163,10 @@ class _Sent:
 
     def where(self, rows: Sequence[_Row]) -> tuple[str, ...]:
         """What the requests of all failures have, and those that kept the same promises lack."""
-        failing = {self.settings(x.case.id) for row in rows for x in row.failing}
+        failing = {x.case.content: self.settings(x.case.id) for row in rows for x in row.failing}
         kept = (names[-1] for row in rows for names in row.verdict.kept)
         passing = {self.settings(name) for name in kept if name in self.exchanges}
-        return distinguishing(failing, passing)
+        return distinguishing(list(failing.values()), passing)
 
     def alone(self, row: _Row) -> Settings:
         """The settings of all failures of a row, if some request has these and no others; else none."""
@@ -216,9 +217,13 @@ class _Sent:
         return same < WITHIN * len(pairs)
 
 
+_CHANNEL: Final = frozenset({"stream", "stream_options"})
+"""Members that decide on the channel only; a cause is confined to a channel, never about one."""
+
+
 def _rest(body: Mapping[str, Any], parameter: str) -> str:
     """A body without a parameter, and without what decides on the channel only."""
-    return dumps({name: body[name] for name in sorted(body) if name not in {parameter, "stream", "stream_options"}})
+    return dumps({name: body[name] for name in sorted(body) if name not in {parameter, *_CHANNEL}})
 
 
 _TOPICS: Final[Mapping[str, Topic]] = {
@@ -357,11 +362,12 @@ def _invalid(x: Exchange) -> bool:
 
 def _credentials(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     members = [row for row in rows if row.group and row.mostly(lambda x: x.case.credential is not Credential.KEY)]
-    let_in = [row for row in members if row.mostly(lambda x: x.case.credential.refused and x.successful)]
+    let_in = [row for row in members if row.mostly(lambda x: x.case.credential.refused and accepted(x))]
     open_to_all = any(x.case.credential is Credential.NONE for row in let_in for x in row.failing)
     any_key = any(x.case.credential is Credential.WRONG for row in let_in for x in row.failing)
     if let_in:
-        yield _Draft("no-authentication" if open_to_all and any_key else "credential-accepted", let_in)
+        kind = "no-authentication" if any_key else "no-key"
+        yield _Draft(kind if open_to_all else "credential-accepted", let_in)
     shut_out = [row for row in members if row.mostly(lambda x: not x.case.credential.refused)]
     if shut_out:
         yield _Draft("credential-refused", shut_out)
@@ -428,6 +434,10 @@ def _named(names: Sequence[str], noun: str) -> str:
     return " and ".join(filter(None, [", ".join(f"`{name}`" for name in names[:-1]), *(f"`{n}`" for n in names[-1:])]))
 
 
+_PARSED_APART: Final = frozenset({"streamed", "plain", "batch", "ids"})
+"""Settings for which servers parse a request by other code. A refused request has others by chance."""
+
+
 def _refusals(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     """Valid requests that are refused: by parameter, then what is refused because of these."""
     among = [row for row in rows if row.topic is Topic.ANSWER and (row.group in _ACCEPT or _combines(row))]
@@ -446,7 +456,7 @@ def _refusals(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
                 [row],
                 subject=f"`{row.parameter}`",
                 about=row.parameter,
-                where=tuple(setting for setting in where if setting != name),
+                where=tuple(setting for setting in where if setting in _PARSED_APART),
                 affects=_refuses(name),
             )
         )
@@ -525,21 +535,25 @@ def _refusing(rows: Sequence[_Row]) -> list[_Row]:
     return [row for row in rows if row.topic is Topic.ANSWER and row.group in _REFUSE]
 
 
-def _errors(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
+def _errors_as_success(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     members = [row for row in rows if row.topic is Topic.ERRORS]
     as_success = [row for row in (*members, *_refusing(rows)) if row.mostly(_error_as_success)]
     if any(row in members for row in as_success):
         yield _Draft("error-as-success", as_success, where=sent.where(as_success))
-    rest = [row for row in members if row not in as_success]
-    if rest:
-        yield _Draft("errors", rest, where=sent.where(rest))
+
+
+def _errors(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
+    members = [row for row in rows if row.topic is Topic.ERRORS]
+    if members:
+        yield _Draft("errors", members, where=sent.where(members))
     headers = [row for row in rows if row.topic is Topic.HEADERS]
     if headers:
         yield _Draft("headers", headers)
 
 
 _COLLECTIVE: Final[tuple[Callable[[Sequence[_Row], _Sent], Iterable[_Draft]], ...]] = (
-    _credentials, _not_streamed, _same_body, _server_errors, _errors, _leniency, _refusals, _unfinished,
+    _errors_as_success, _credentials, _not_streamed, _same_body, _server_errors, _errors, _leniency, _refusals,
+    _unfinished,
 )  # fmt: skip
 
 
@@ -697,12 +711,22 @@ def _describe(draft: _Draft, sent: _Sent) -> None:
             draft.kind = "text"
     if first.topic is Topic.COUNTS and first.mostly(lambda x: x.successful and x.usage is None):
         draft.kind = "no-usage"
-    if first.area == "logprobs":
+    if first.topic is Topic.CHOICES and first.mostly(lambda x: _one_for_each_prompt(x, sent.contract)):
+        draft.kind, draft.subject, draft.about = "no-effect", "`n`", "n"
+        draft.where = tuple(setting for setting in draft.where if setting != "n")
+    elif first.area == "logprobs":
         draft.kind = "logprobs"
     elif first.topic in {Topic.CHOICES, Topic.TEXT, Topic.RELATION, Topic.LIMIT} and (name := _subject(first, sent)):
         effect = sent.effect(name, first.failing)
         draft.kind, draft.subject, draft.about = ("no-effect" if effect is False else "misapplied"), f"`{name}`", name
         draft.where = tuple(setting for setting in draft.where if setting != name)
+
+
+def _one_for_each_prompt(x: Exchange, contract: Contract) -> bool:
+    """Whether a reply has one choice for each prompt though the request asks for several."""
+    body = x.case.body
+    request = RequestView(body if isinstance(body, Mapping) else {}, contract.defaults)
+    return request.n > 1 and list(x.choices) == list(range(max(len(request.prompts), 1)))
 
 
 def _subject(row: _Row, sent: _Sent) -> str:
@@ -713,7 +737,7 @@ def _subject(row: _Row, sent: _Sent) -> str:
         {name for case in subject if case in sent.exchanges for name in _members(sent.exchanges[case])}
         for subject in (*row.verdict.broke, *row.verdict.kept)
     ]
-    common = set.intersection(*names) - sent.habitual if names else set()
+    common = set.intersection(*names) - sent.habitual - _CHANNEL if names else set()
     return row.area if row.area in common else next(iter(common)) if len(common) == 1 else ""
 
 

@@ -52,7 +52,7 @@ def settings_of(x: Exchange, contract: Contract) -> Settings:
     return frozenset(named if ordinary else {*named, _OTHER_FORM})
 
 
-def distinguishing(failing: Collection[Settings], passing: Collection[Settings]) -> tuple[str, ...]:
+def distinguishing(failing: Sequence[Settings], passing: Collection[Settings]) -> tuple[str, ...]:
     """The setting, or the two, that every failing request has and no passing one; none where nothing passes.
 
     A single request has much that others lack by chance: it must have one such setting only, and two settings are
