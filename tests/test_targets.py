@@ -295,7 +295,7 @@ def test_what_would_be_sent_is_told_for_each_target_and_in_all(conformance):
         "one: contract openai", "two: contract openai",
     ]  # fmt: skip
     (both,) = re.findall(r"^2 targets: at most .* and ([\d,]+) completion tokens$", out, re.MULTILINE)
-    assert float(re.search(r"at most ([\d.]+) at these prices", out)[1]) == int(both.replace(",", ""))
+    assert float(re.search(r"at most ([\d.]+) USD at these prices", out)[1]) == int(both.replace(",", ""))
     alone = conformance("plan", "--target", "two")[1]
     assert 0 < len(alone) < len(out)
     assert "two: contract" not in alone

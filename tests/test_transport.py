@@ -651,13 +651,16 @@ def test_refusals_cost_nothing_and_invalid_requests_set_nothing_aside():
     assert len(exchanges) == 5
 
 
-def test_prompt_tokens_are_a_ceiling_and_hostile_prompts_are_counted_apart():
+def test_prompt_tokens_are_a_ceiling_for_adversarial_requests_too_but_for_large_ones():
     long = tuple(replace(one, content=b'{"prompt":"%s"}' % (b"a" * 300)) for one in cases(3))
-    exchanges, _, sender = send(says("200 OK", body=b"{}"), Phase("three", long), budget=Budget(prompt_tokens=150))
+    exchanges, _, sender = send(says("200 OK", body=b"{}"), Phase("three", long), budget=Budget(prompt_tokens=350))
     assert len(exchanges) == 1
     assert "--max-prompt-tokens" in sender.unsent["t/2"]
-    hostile_ones = tuple(replace(one, hostile=True) for one in long)
-    exchanges, _, _ = send(says(), Phase("three", hostile_ones), budget=Budget(prompt_tokens=1))
+    adversarial = tuple(replace(one, hostile=True) for one in long)
+    exchanges, _, _ = send(says(), Phase("three", adversarial), budget=Budget(prompt_tokens=1))
+    assert exchanges == ()
+    asked_for = tuple(replace(one, content=b'{"prompt":"%s"}' % (b"a" * 200_000)) for one in adversarial)
+    exchanges, _, _ = send(says(), Phase("three", asked_for), budget=Budget(prompt_tokens=1))
     assert len(exchanges) == 3
 
 

@@ -13,7 +13,8 @@ from conformance.cli.options import of_targets, options
 from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError, from_environment, present
 from conformance.model import Validity
-from conformance.model.budget import PROFILES, Cost, planned_as
+from conformance.model.budget import PROFILES, Cost, ceiling, is_large, planned_as
+from conformance.model.request_view import RequestView
 from conformance.report.text import visible
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ MAX_UNCOVERED_SHOWN = 10
 @click.command("plan")
 @click.argument("provider", required=False)
 @options(
-    "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "max-requests", "max-tokens",
-    "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query",
+    "base-url", "model", "profile", "seed", "specs", "select", "claim", "no-hostile", "allow-large", "max-requests",
+    "max-tokens", "max-prompt-tokens", "max-seconds", "requests-per-minute", "requirements", "name", "header", "query",
     "credential", "api-key-env",
 )  # fmt: skip
 @of_targets("Plan only for targets whose name matches.")
@@ -36,6 +37,7 @@ MAX_UNCOVERED_SHOWN = 10
 @click.option("--nonce", metavar="TEXT", help="The certifier's nonce for --lock. [random]")
 @click.option("--price-in", type=click.FloatRange(0), help="The price of a million prompt tokens.")
 @click.option("--price-out", type=click.FloatRange(0), help="The price of a million completion tokens.")
+@click.option("--currency", default="USD", show_default=True, help="The currency of the prices.")
 @click.option("--contexts", is_flag=True, help="List only the promises by setting, and why one is not shown in it.")
 @click.option("--cases", is_flag=True, help="List only the request cases, with their validity.")
 @click.option("--classes", is_flag=True, help="List only the classes of every input, and the requests that have them.")
@@ -45,6 +47,7 @@ def plan_command(
     globs: tuple[str, ...],
     price_in: float | None,
     price_out: float | None,
+    currency: str,
     contexts: bool,
     cases: bool,
     classes: bool,
@@ -70,7 +73,7 @@ def plan_command(
     worst: list[Cost] = []
     for chosen, _ in jobs:
         dry_run = forecast(chosen)
-        worst.append(dry_run.worst)
+        worst.append(_most(chosen))
         if len(jobs) > 1:
             click.echo(f"{chosen.target}: contract {chosen.provider}")
         for line in LISTS[lists[0]](dry_run, chosen) if lists else _summary(dry_run, chosen):
@@ -78,17 +81,22 @@ def plan_command(
         if len(jobs) > 1:
             click.echo("")
     if not lists:
-        _print_cost(worst, price_in, price_out)
+        _print_cost(worst, price_in, price_out, currency)
 
 
-def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | None) -> None:
+def _most(chosen: Settings) -> Cost:
+    """The most tokens of a run: its ceilings, within which confirmation, follow-ups and shrinking stay as well."""
+    return Cost(chosen.budget.prompt_tokens or 0, chosen.budget.completion_tokens or 0)
+
+
+def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | None, currency: str) -> None:
     """Print the maximum cost of all targets, in tokens and in money."""
     prompt, completion = sum(cost.prompt for cost in worst), sum(cost.completion for cost in worst)
     if len(worst) > 1:
         click.echo(f"{len(worst)} targets: at most {prompt:,} prompt and {completion:,} completion tokens")
     if price_in is not None or price_out is not None:
         price = (prompt * (price_in or 0) + completion * (price_out or 0)) / 1e6
-        click.echo(f"at most {price:.4f} at these prices per million tokens")
+        click.echo(f"at most {price:.4f} {currency} at these prices per million tokens")
 
 
 def _cases(dry_run: Plan, _: Settings) -> Iterator[str]:
@@ -181,6 +189,7 @@ def forecast(chosen: Settings) -> Plan:
         budget=chosen.budget,
         claims=chosen.claims,
         hostile=chosen.hostile,
+        allow_large=chosen.allow_large,
         select=chosen.select,
         has_key=not chosen.base_url or bool(chosen.key),
         failed=failed_bodies(chosen, chosen.model or REFERENCE_MODEL),
@@ -192,8 +201,8 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     for origin, count in dry_run.origins.items():
         yield f"{count:>5}  {origin}"
     yield (
-        f"{len(dry_run.cases):>5}  requests in {len(dry_run.phases)} phases, "
-        "plus retries and adaptive follow-up requests"
+        f"{len(dry_run.cases):>5}  requests in {len(dry_run.phases)} phases; "
+        f"at most {chosen.budget.requests:,} with retries, confirmation, follow-ups and smaller forms of failures"
     )
     ids = {requirement.id for requirement in dry_run.contract.requirements}
     yield (
@@ -214,8 +223,13 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     drawn = [case for case in dry_run.drawn_cases if case.validity is not Validity.INVALID]
     invalid = len(dry_run.drawn_cases) - len(drawn)
     yield f"drawn bodies: {len(drawn)}, each parameter at least {count} times ({parameter}), and {invalid} invalid ones"
-    worst = dry_run.worst
-    yield f"at most {worst.prompt:,} prompt tokens (an estimate) and {worst.completion:,} completion tokens"
+    worst, most = dry_run.worst, _most(chosen)
+    yield f"planned: about {worst.prompt:,} prompt tokens, and up to {worst.completion:,} completion tokens"
+    yield f"at most {most.prompt:,} prompt tokens and {most.completion:,} completion tokens in all"
+    if chosen.allow_large:
+        large = [RequestView(case.body, {}) for case in dry_run.cases if isinstance(case.body, dict)]
+        prompt = sum(ceiling(asked).prompt for asked in large if is_large(asked))
+        yield f"in addition, at most {prompt:,} prompt tokens of large prompts (--allow-large)"
     if chosen.requests_per_minute:
         minutes = len(dry_run.cases) / chosen.requests_per_minute
         yield f"{minutes:.1f} minutes at {chosen.requests_per_minute:g} requests a minute"

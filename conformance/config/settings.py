@@ -81,6 +81,7 @@ OPTIONS: Final = (
     Option("waivers", str, "A file of waivers: broken requirements that are accepted until a date.", "FILE"),
     Option("claim", str, "A capability that the target does not claim to have, such as 'no echo'.", "TEXT", many=True),
     Option("no-hostile", bool, "Leave out adversarial requests, which may crash a fragile server."),
+    Option("allow-large", bool, "Send a prompt of a megabyte too, which may cost 400,000 tokens and more."),
     Option("no-shrink", bool, "Do not search for the smallest request that shows each failure."),
     Option("strict", bool, "Count a broken SHOULD as a broken MUST."),
     Option("plan", str, "Send exactly what this plan lock fixes; `conformance plan --lock` makes one.", "FILE"),
@@ -117,6 +118,7 @@ class Settings:
     waivers: Path | None = None
     claims: tuple[str, ...] = ()
     hostile: bool = True
+    allow_large: bool = False
     shrink: bool = True
     strict: bool = False
     plan: Path | None = None
@@ -198,6 +200,7 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
         waivers=Path(values["waivers"]) if values["waivers"] else None,
         claims=tuple(values["claim"] or ()),
         hostile=not values["no_hostile"],
+        allow_large=bool(values["allow_large"]),
         shrink=not values["no_shrink"],
         strict=bool(values["strict"]),
         plan=Path(values["plan"]) if values["plan"] else None,

@@ -11,7 +11,9 @@ from conformance.model.json_text import is_number
 from conformance.model.request_view import RequestView
 
 ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
-BYTES_PER_TOKEN: Final = 3  # a cautious guess for prompts, put right by the usage that the target reports
+BYTES_PER_TOKEN: Final = 3  # a guess for prompts that planning goes by
+SPECIAL_TOKENS: Final = 4  # that a tokenizer may add to a prompt: a beginning, and three around a suffix
+LARGE: Final = 100_000  # prompt tokens that a request may cost only if that was asked for (--allow-large)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +53,35 @@ class Cost:
 
 
 def worst_case(asked: RequestView) -> Cost:
-    """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing."""
+    """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing.
+
+    The prompt is an estimate, see `ceiling`.
+    """
     prompt = sum(
-        len(prompt)
-        if isinstance(prompt, tuple)
-        else len(prompt.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + 1
-        for prompt in asked.prompts
+        size if isinstance(prompt, tuple) else size // BYTES_PER_TOKEN + 1
+        for prompt, size in zip(asked.prompts, map(_size, asked.prompts), strict=True)
     )
     candidates = asked.best_of * max(len(asked.prompts), 1)
     limit = max(asked.max_tokens or 0, 0)
     return Cost(prompt, limit * candidates if limit <= ANY_CONTEXT else 0)
+
+
+def _size(prompt: str | tuple[int, ...]) -> int:
+    """The number of ids, or of bytes."""
+    return len(prompt) if isinstance(prompt, tuple) else len(prompt.encode("utf-8", "surrogatepass"))
+
+
+def ceiling(asked: RequestView) -> Cost:
+    """The most that a request can cost with any tokenizer: a token is a byte or more of the prompt or the suffix."""
+    suffix = asked.get("suffix")
+    extra = SPECIAL_TOKENS + (_size(suffix) if isinstance(suffix, str) else 0)
+    # without a prompt, a model begins with one of its own
+    return Cost(sum(_size(prompt) + extra for prompt in asked.prompts or ("",)), worst_case(asked).completion)
+
+
+def is_large(asked: RequestView) -> bool:
+    """Whether the prompt is so large that it is sent only if it was asked for. No budget of prompt tokens counts it."""
+    return ceiling(asked).prompt > LARGE
 
 
 def reported(usage: Mapping[str, Any] | None) -> Cost | None:

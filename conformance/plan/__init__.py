@@ -31,9 +31,10 @@ class PlanOptions:
     """What to plan.
 
     `budget` lowers the ceilings of the profile; what does not fit becomes the last phase, so that it counts as planned.
-    `claims` are words such as "no echo". `select` are globs of requirement ids: only cases that show one of these are
-    planned. `has_key`: cases without a key and with a wrong key make sense. `drawn` are the bodies of a stored plan,
-    `failed` those that failed in earlier runs: they come before what is drawn.
+    `claims` are words such as "no echo". `allow_large`: a prompt of a megabyte may be sent. `select` are globs of
+    requirement ids: only cases that show one of these are planned. `has_key`: cases without a key and with a wrong key
+    make sense. `drawn` are the bodies of a stored plan, `failed` those that failed in earlier runs: they come before
+    what is drawn.
     """
 
     model: str
@@ -42,6 +43,7 @@ class PlanOptions:
     budget: Budget | None = None
     claims: Collection[str] = ()
     hostile: bool = True
+    allow_large: bool = False
     select: Collection[str] = ()
     has_key: bool = False
     drawn: Drawn | None = None
@@ -83,6 +85,7 @@ def plan_context(contract: Contract, checks: Checks, options: PlanOptions) -> Pl
         without=without,
         has_key=options.has_key,
         hostile=options.hostile,
+        allow_large=options.allow_large,
     )
 
 

@@ -109,7 +109,8 @@ def adversarial_bodies(context: PlanContext) -> Iterator[RequestCase]:
     if context.has("user"):
         yield changed("a long name", user="u" * 20_000)
     yield changed("a thousand unknown members", **{f"x_{index}": index for index in range(1000)})
-    yield raw("a megabyte of prompt", _with(context, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
+    if context.allow_large:
+        yield raw("a megabyte of prompt", _with(context, "prompt", b'"' + b"word " * (MEGABYTE // 5) + b'"'))
 
 
 def _with(context: PlanContext, member: str, value: bytes) -> bytes:

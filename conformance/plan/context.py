@@ -42,6 +42,7 @@ class PlanContext:
     without: frozenset[str] = frozenset()
     has_key: bool = False
     hostile: bool = True
+    allow_large: bool = False
     known: LearnedTarget = field(default_factory=LearnedTarget)
     drawn: tuple[Mapping[str, Any], ...] | None = None
     _judged: dict[bytes, Validity] = field(default_factory=dict, repr=False, compare=False)

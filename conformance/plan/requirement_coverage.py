@@ -17,7 +17,7 @@ from conformance.contract.applicability import (
 )
 from conformance.contract.forms import documented_forms, forms_of
 from conformance.model import Contract, Level, RequestCase, Requirement, Validity
-from conformance.model.budget import Cost, worst_case
+from conformance.model.budget import LARGE, Cost, is_large, worst_case
 from conformance.model.json_text import dumps
 from conformance.model.request_view import RequestView
 from conformance.plan.case_group import CaseGroup
@@ -175,11 +175,12 @@ class RequirementCoverage:
 
 
 def cost(case: RequestCase, defaults: Mapping[str, Any]) -> Cost:
-    """What a case may cost: nothing where it must be refused. Adversarial prompts have no part in the prompt budget."""
+    """What a case may cost: nothing where it must be refused; large prompts have no part in the prompt budget."""
     if case.validity is Validity.INVALID:
         return Cost()
-    worst = worst_case(RequestView(case.body if isinstance(case.body, Mapping) else {}, defaults))
-    return Cost(0 if case.hostile else worst.prompt, worst.completion)
+    asked = RequestView(case.body if isinstance(case.body, Mapping) else {}, defaults)
+    worst = worst_case(asked)
+    return Cost(0, worst.completion) if len(case.content) > LARGE and is_large(asked) else worst
 
 
 def must(contract: Contract) -> frozenset[str]:

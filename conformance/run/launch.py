@@ -59,6 +59,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
             budget=settings.budget,
             claims=settings.claims,
             hostile=settings.hostile,
+            allow_large=settings.allow_large,
             select=settings.select,
             has_key=bool(target.key),
             drawn=lock.drawn if lock else None,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from anyio.lowlevel import checkpoint
 
 from conformance.model import GONE_AFTER, Ending, Phase, RequestCase, Validity
-from conformance.model.budget import Account, Cost, reported, worst_case
+from conformance.model.budget import Account, Cost, ceiling, is_large, reported
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.redaction import Redaction
 from conformance.model.request_view import RequestView
@@ -216,11 +216,14 @@ class Sender:
         return ""
 
     def _cost(self, case: RequestCase) -> Cost:
-        """The cost to reserve: none for an invalid request; prompt tokens of adversarial requests are not counted."""
+        """The cost to reserve: none for an invalid request, and none for a prompt so large that it was asked for."""
         if case.validity is Validity.INVALID:
             return Cost()
-        cost = worst_case(RequestView(case.body if isinstance(case.body, Mapping) else {}, self._defaults))
-        return Cost(0, cost.completion) if case.hostile else cost
+        cost = ceiling(self._asked(case))
+        return Cost(0, cost.completion) if is_large(self._asked(case)) else cost
+
+    def _asked(self, case: RequestCase) -> RequestView:
+        return RequestView(case.body if isinstance(case.body, Mapping) else {}, self._defaults)
 
     def _actual_cost(self, exchange: Exchange, cost: Cost) -> Cost:
         """The tokens used: none for a refusal, otherwise as reported, or the reserved cost without a report."""
@@ -228,7 +231,9 @@ class Sender:
             return Cost()
         small = sum(len(piece.data) for piece in exchange.pieces) <= READ_FOR_USAGE
         usage = reported(exchange.usage) if small else None
-        return cost if usage is None else Cost(0 if exchange.case.hostile else usage.prompt, usage.completion)
+        if usage is None:
+            return cost
+        return Cost(0 if is_large(self._asked(exchange.case)) else usage.prompt, usage.completion)
 
 
 async def _wait(seconds: float) -> None:
