@@ -292,6 +292,18 @@ def test_a_run_without_pytest_html_writes_its_own_page(suite):
     assert "Does not conform" in (result.folder / "report.html").read_text("utf-8")
 
 
+def test_pytest_html_need_not_be_loaded(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(launch, "checked_contract", lambda _: fake_runs.failing().contract)
+    monkeypatch.setattr(launch, "launch", lambda *_: fake_runs.failing())
+    result = pytester.runpytest_inprocess(
+        "--pyargs", "conformance.suite", "-p", "conformance.plugin", "--provider=example"
+    )
+    assert result.ret == 1
+    page = pytester.path / "reports" / "example" / "report.html"
+    assert "Does not conform" in page.read_text("utf-8")
+
+
 def test_a_page_elsewhere_leaves_no_page_of_an_earlier_run_beside_the_results(suite, pytester):
     result = suite(fake_runs.failing(), "--html=elsewhere.html")
     assert (pytester.path / "elsewhere.html").exists()

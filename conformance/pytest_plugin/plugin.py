@@ -364,11 +364,13 @@ def pytest_metadata(metadata: dict[str, Any], config: pytest.Config) -> None:
             del metadata[name]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_report_title(report: Any) -> None:
     """Set the title of the page."""
     report.title = "Conformance report"
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> None:
     """Put our whole report on the page; its script folds the table of pytest-html below."""
     ours = session.config.stash.get(SESSION, None)
@@ -377,11 +379,13 @@ def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> N
         prefix.append(table.front(ours.results, ours.exchanges, folder))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_table_header(cells: list[str]) -> None:
     """Set the columns: pytest-html needs `result` and `testId`, the others are ours."""
     cells[:] = table.header(cells[0])
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
     """Fill the columns of a requirement."""
     row = getattr(report, "row", None)
@@ -391,6 +395,7 @@ def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
         del cells[:]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_table_html(report: Any, data: list[str]) -> None:
     """Leave out the captured output: our report contains it already."""
     if getattr(report, "row", None) is not None:
