@@ -23,15 +23,15 @@ def suite(pytester, monkeypatch):
     def start(run, *options, plugins=()):
         if isinstance(run, Exception):
 
-            def make(settings, watcher=None):
+            def make(settings, watcher=None, stop_after=0):
                 raise run
 
             monkeypatch.setattr(launch, "checked_contract", lambda _: fake_runs.failing().contract)
         else:
             seen = {}
 
-            def make(settings, watcher=None):
-                seen.update(settings=settings, watcher=watcher)
+            def make(settings, watcher=None, stop_after=0):
+                seen.update(settings=settings, watcher=watcher, stop_after=stop_after)
                 return replace(run, profile=settings.profile, seed=settings.seed)
 
             monkeypatch.setattr(launch, "checked_contract", lambda _: run.contract)
@@ -140,6 +140,60 @@ def test_pytests_own_selection_counts_as_well(suite):
     result.assert_outcomes(passed=1, deselected=7)
 
 
+@pytest.mark.parametrize(
+    ("options", "sent"),
+    [
+        (["-k", "usage.total"], ("usage.total.adds-up",)),
+        (["-m", "SHOULD"], ("errors.envelope.members",)),
+        (["-m", "MUST and usage and contract"], ("usage.chunk.empty-choices", "usage.total.adds-up")),
+        ([], ()),
+    ],
+)
+def test_what_pytest_selects_is_all_that_is_sent(suite, options, sent):
+    assert suite(fake_runs.failing(), *options).seen["settings"].select == sent
+
+
+def test_a_deselected_requirement_is_not_sent(suite):
+    result = suite(fake_runs.failing(), "-v")
+    node = next(line.split(" ")[0] for line in result.outlines if "framing.utf8" in line)
+    sent = suite(fake_runs.failing(), "--deselect", node).seen["settings"].select
+    assert "framing.utf8" not in sent
+    assert len(sent) == 7
+
+
+def test_what_failed_last_is_all_that_is_sent_again(suite, pytester):
+    suite(fake_runs.failing(), "--conformance-strict")
+    sent = suite(fake_runs.failing(), "--lf", "--conformance-strict").seen["settings"].select
+    assert 0 < len(sent) < 8
+    assert "usage.total.adds-up" not in sent
+
+
+def test_ids_with_brackets_select_themselves(suite):
+    rows = [fake_runs.requirement(f"response.choices[].{name}.type") for name in ("text", "index")]
+    result = suite(fake_runs.run(*(fake_runs.verdict(row=row) for row in rows)), "-k", "text")
+    assert result.seen["settings"].select == ("response.choices[[]].text.type",)
+
+
+@pytest.mark.parametrize(("options", "most"), [(["-x"], 1), (["--maxfail=3"], 3), ([], 0)])
+def test_a_run_stops_where_pytest_does(suite, options, most):
+    assert suite(fake_runs.failing(), *options).seen["stop_after"] == most
+
+
+def test_markers_are_registered(suite):
+    result = suite(fake_runs.failing(), "--markers")
+    result.stdout.fnmatch_lines(["@pytest.mark.MUST: requirements of this level, layer or area"])
+    assert suite(fake_runs.failing(), "--strict-markers").ret == 1
+
+
+def test_the_short_summary_has_the_finding(suite, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "240")
+    result = suite(fake_runs.failing())
+    result.stdout.fnmatch_lines(
+        ["FAILED *test_requirement[[]usage.chunk.empty-choices[]] - choices is [[]*beside usage; expected [[]]"]
+    )
+    result.stdout.fnmatch_lines(["usage.chunk.empty-choices (MUST): choices is [[]*; expected [[]]"])
+
+
 def test_options_reach_the_run(suite):
     options = ["--conformance-seed=7", "--profile=full", "--max-requests=9", "--claim=no echo", "--header=X-A: b"]
     settings = suite(fake_runs.failing(), *options).seen["settings"]
@@ -236,6 +290,18 @@ def test_a_run_without_pytest_html_writes_its_own_page(suite):
     result = suite(fake_runs.failing(), "-p", "no:html", "-p", "no:pytest_html.plugin")
     assert result.ret == 1
     assert "Does not conform" in (result.folder / "report.html").read_text("utf-8")
+
+
+def test_pytest_html_need_not_be_loaded(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setattr(launch, "checked_contract", lambda _: fake_runs.failing().contract)
+    monkeypatch.setattr(launch, "launch", lambda *_: fake_runs.failing())
+    result = pytester.runpytest_inprocess(
+        "--pyargs", "conformance.suite", "-p", "conformance.plugin", "--provider=example"
+    )
+    assert result.ret == 1
+    page = pytester.path / "reports" / "example" / "report.html"
+    assert "Does not conform" in page.read_text("utf-8")
 
 
 def test_a_page_elsewhere_leaves_no_page_of_an_earlier_run_beside_the_results(suite, pytester):

@@ -96,6 +96,18 @@ def test_a_broken_promise_is_found():
     assert made.verdicts[0].evidence[0].case == "t/1"
 
 
+@pytest.mark.parametrize(("stop_after", "sent"), [(0, 6), (1, 3), (2, 6)])
+def test_a_run_stops_after_as_many_failures_as_asked_for(stop_after, sent):
+    def two_phases():
+        yield Phase("one", numbered(3, "one"))
+        yield Phase("two", numbered(3, "two"))
+
+    made, _ = go(by_seed(s1=says(body=WRONG)), two_phases(), stop_after=stop_after)
+    assert len(made.exchanges) == sent
+    assert made.verdicts[0].outcome is Outcome.FAIL
+    assert made.incomplete == (("stopped after 1 failure, as asked for",) if sent == 3 else ())
+
+
 def test_a_plan_learns_from_what_came_back():
     heard = []
 

@@ -9,14 +9,15 @@ PYTEST_DONT_REWRITE: there is no assertion here, and the command line imports th
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import pytest
 from pytest_html import extras  # type: ignore[import-untyped]
@@ -29,7 +30,7 @@ from conformance.model.exit_codes import ExitCode
 from conformance.model.json_text import MISSING
 from conformance.pytest_plugin import options as plugin_options
 from conformance.pytest_plugin.options import arguments as arguments
-from conformance.report import index, outputs, results, tally, terminal
+from conformance.report import findings, index, outputs, results, tally, terminal
 from conformance.report import pytest_html as table
 from conformance.report.text import visible
 from conformance.run import launch
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 Judged: TypeAlias = Callable[[str], tuple[str, str]]
 Before: TypeAlias = tuple[Mapping[str, Any], Iterable[Exchange]]
 SUITE: Final = "conformance.suite.test_contract"
+MOST_LINES: Final = 20
+"""Broken requirements that the last section lists."""
 KEPT: Final = frozenset({"Python", "Platform", "Packages"})
 
 
@@ -127,6 +130,7 @@ def pytest_configure(config: pytest.Config) -> None:
         document, exchanges = before
         requirements = tuple(map(_requirement, document["requirements"]))
         config.stash[SESSION] = Session(requirements, results=document, exchanges=exchanges)
+        _register_markers(config, requirements)
         return
     try:
         settings = plugin_options.settings_of(config)
@@ -142,10 +146,21 @@ def pytest_configure(config: pytest.Config) -> None:
         pytest.exit(str(error), returncode=ExitCode.USAGE_ERROR)
     requirements = tuple(row for row in contract.requirements if row.id in selected)
     config.stash[SESSION] = Session(requirements, (settings, contract))
+    _register_markers(config, requirements)
     config.pluginmanager.register(Interruption(config))
     if getattr(config.option, "htmlpath", MISSING) is None and not config.option.collectonly:
         config.option.htmlpath = str(settings.folder / index.REPORT)
         config.option.self_contained_html = True
+
+
+def _register_markers(config: pytest.Config, requirements: Iterable[Requirement]) -> None:
+    """Level, layer and area of each requirement as markers: `-m "MUST and framing"`."""
+    for name in sorted({name for row in requirements for name in _markers(row)}):
+        config.addinivalue_line("markers", f"{name}: requirements of this level, layer or area")
+
+
+def _markers(row: Requirement) -> tuple[str, str, str]:
+    return row.level.value, row.layer.value, row.area.replace("-", "_")
 
 
 def _requirement(row: Mapping[str, Any]) -> Requirement:
@@ -161,12 +176,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     session = metafunc.config.stash.get(SESSION, None)
     if session is None:
         raise pytest.UsageError("no provider is given; expected --provider NAME")
-    metafunc.parametrize("requirement", [pytest.param(row, id=row.id) for row in session.requirements])
+    rows = [
+        pytest.param(row, id=row.id, marks=[getattr(pytest.mark, name) for name in _markers(row)])
+        for row in session.requirements
+    ]
+    metafunc.parametrize("requirement", rows)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Make the whole run before the first item."""
+    """Make the whole run before the first item: what is selected by now decides what is sent."""
     ours = session.config.stash.get(SESSION, None)
     ids = {name for item in session.items if (name := _requirement_id(item))}
     if ours is not None and not session.items:
@@ -186,8 +205,11 @@ def _requirement_id(item: pytest.Item) -> str:
 
 def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract: Contract, ids: set[str]) -> None:
     watcher = config.hook.pytest_conformance_watcher(contract=contract)
+    most_failures = config.option.maxfail
+    if len(ids) < len(ours.requirements) and settings.plan is None:  # a locked plan is sent as it is
+        settings = replace(settings, select=tuple(map(glob.escape, sorted(ids))))
     try:
-        run = launch.launch(settings, watcher)
+        run = launch.launch(settings, watcher, **({"stop_after": most_failures} if most_failures else {}))
         run = replace(run, verdicts=tuple(verdict for verdict in run.verdicts if verdict.requirement.id in ids))
         document = results.document(
             run,
@@ -253,7 +275,34 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     row = row_of(item)
     if row is not None and (report.when == "call" or report.failed):
         add_row(report, row)
+    if row is not None and report.failed:
+        # pytest accepts any object with `toterminal`, but exports no type for it
+        report.longrepr = Block(str(report.longrepr), findings.message(row), str(item.path))  # type: ignore[assignment]
     return report
+
+
+class Block:
+    """The block of a broken requirement as pytest shows a failure: its short summary has the finding alone."""
+
+    def __init__(self, text: str, finding: str, path: str) -> None:
+        self.text = text
+        self.reprcrash = ReportedAt(path, 0, visible(finding))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def toterminal(self, writer: pytest.TerminalReporter) -> None:
+        """Called by pytest to print the failure."""
+        for line in self.text.splitlines():
+            writer.line(line)
+
+
+class ReportedAt(NamedTuple):
+    """What pytest takes the line of its short summary from."""
+
+    path: str
+    lineno: int
+    message: str
 
 
 def add_row(report: pytest.TestReport, row: Mapping[str, Any]) -> None:
@@ -292,8 +341,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     ours = config.stash.get(SESSION, None)
     if ours is not None and ours.to_run and ours.results:
         terminalreporter.section("conformance")
+        for line in _broken(ours):
+            terminalreporter.write_line(line)
         terminalreporter.write_line(terminal.summary(ours.results))
         terminalreporter.write_line(f"  reports in {ours.to_run[0].folder}{os.sep}")
+
+
+def _broken(ours: Session) -> Iterator[str]:
+    """One line for each requirement that failed, whole: those of the short summary are cut to the terminal's width."""
+    rows = [row for row in ours.results["requirements"] if ours.shown(row)[0] == "failure"]
+    for row in rows[:MOST_LINES]:
+        yield f"{row['id']} ({row['level']}): {visible(findings.message(row))}"
+    if len(rows) > MOST_LINES:
+        yield f"and {len(rows) - MOST_LINES} more"
 
 
 @pytest.hookimpl(optionalhook=True, trylast=True)
@@ -304,11 +364,13 @@ def pytest_metadata(metadata: dict[str, Any], config: pytest.Config) -> None:
             del metadata[name]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_report_title(report: Any) -> None:
     """Set the title of the page."""
     report.title = "Conformance report"
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> None:
     """Put our whole report on the page; its script folds the table of pytest-html below."""
     ours = session.config.stash.get(SESSION, None)
@@ -317,11 +379,13 @@ def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> N
         prefix.append(table.front(ours.results, ours.exchanges, folder))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_table_header(cells: list[str]) -> None:
     """Set the columns: pytest-html needs `result` and `testId`, the others are ours."""
     cells[:] = table.header(cells[0])
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
     """Fill the columns of a requirement."""
     row = getattr(report, "row", None)
@@ -331,6 +395,7 @@ def pytest_html_results_table_row(report: Any, cells: list[str]) -> None:
         del cells[:]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_html_results_table_html(report: Any, data: list[str]) -> None:
     """Leave out the captured output: our report contains it already."""
     if getattr(report, "row", None) is not None:

@@ -39,8 +39,11 @@ def resolve_settings(provider: str, given: Mapping[str, Any]) -> Settings:
     return settings_from_options(provider, given, fixed_options(Path(options["plan"]), provider, options))
 
 
-def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
-    """Make one run. A SettingsError says what to change; whatever a target does wrong is part of the Run."""
+def launch(settings: Settings, watcher: Watcher | None = None, stop_after: int = 0) -> Run:
+    """Make one run. A SettingsError says what to change; whatever a target does wrong is part of the Run.
+
+    Once `stop_after` requirements are seen to fail, no further phase is sent; 0 sends all.
+    """
     from conformance import plan as planning
     from conformance.judge.catalogue import load as load_checks
     from conformance.recording import RecordingError
@@ -84,6 +87,7 @@ def launch(settings: Settings, watcher: Watcher | None = None) -> Run:
                 shrink=settings.shrink and not lock,  # shrunk requests are not in the locked plan
                 mark=lock.mark if lock else None,
                 watcher=watcher or UNWATCHED,
+                stop_after=stop_after,
             )
         except (ResumeError, RecordingError) as error:
             raise SettingsError(str(error)) from None

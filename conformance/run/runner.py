@@ -21,7 +21,7 @@ from conformance.judge import Traffic, judge_all
 from conformance.judge.causes import causes
 from conformance.judge.finding_cache import FindingCache
 from conformance.judge.verdicts import cut
-from conformance.model import ENOUGH_REPLIES, Contract, Ending, Level, Phase, RequestCase, Verdict
+from conformance.model import ENOUGH_REPLIES, Contract, Ending, Level, Outcome, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange
 from conformance.model.json_text import dumps
@@ -88,12 +88,14 @@ def run(
     shrink: bool = True,
     mark: Mapping[str, str] | None = None,
     watcher: Watcher = UNWATCHED,
+    stop_after: int = 0,
 ) -> Run:
     """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with a partial result.
 
     `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `select` are the
     requirements whose verdicts are confirmed and whose failures are shrunk: all where it is None. `mark` identifies the
-    plan lock in the header of the recording.
+    plan lock in the header of the recording. Once `stop_after` selected requirements are seen to fail, the phases that
+    remain are not sent; 0 sends all.
     """
     endpoint = Endpoint(
         name or contract.provider,
@@ -125,6 +127,7 @@ def run(
             watcher=watcher,
             previous=previous,
             select=select,
+            stop_after=stop_after,
         )
 
         async def converse() -> None:
@@ -216,6 +219,7 @@ class RunState:
     watcher: Watcher = UNWATCHED
     previous: Recording | None = None
     select: Collection[str] | None = None
+    stop_after: int = 0
     cache: FindingCache = field(default_factory=FindingCache)
     phases: list[Phase] = field(default_factory=list)
     completed: dict[str, Exchange] = field(default_factory=dict)
@@ -239,6 +243,7 @@ class RunState:
                 phase = next(self.plan) if exchanges is None else self.plan.send(exchanges)
                 exchanges = await self._send(phase, sender)
                 await self._confirm_failures(exchanges, sender)
+                self._stop_if_enough_failed()
         await self._confirm(sender)
         if shrink and not self.stop_reason:
             await self._shrink(sender)
@@ -258,6 +263,12 @@ class RunState:
         for phase in confirmation_phases(doubtful, self.phases, self.exchanges, most - self.confirmed_at_once):
             self.confirmed_at_once += len(phase.cases)
             await self._send(phase, sender)
+
+    def _stop_if_enough_failed(self) -> None:
+        if self.stop_after and not self.stop_reason:
+            failed = sum(verdict.outcome is Outcome.FAIL for verdict in self._selected_verdicts())
+            if failed >= self.stop_after:
+                self.stop_reason = f"stopped after {failed} {'failure' if failed == 1 else 'failures'}, as asked for"
 
     async def _confirm(self, sender: PhaseSender) -> None:
         """Send again what doubtful verdicts depend on, as far as the budget goes."""
