@@ -45,7 +45,7 @@ def is_common(secret: str) -> bool:
 
 @dataclass(frozen=True)
 class Coding:
-    """A way to write single characters. `sign` occurs in every text that uses it; `dropped` are characters without sense."""
+    """A way to write single characters. `sign` occurs in every text that uses it; `dropped` are characters left out."""
 
     sign: bytes
     unit: re.Pattern[bytes]
