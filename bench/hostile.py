@@ -29,7 +29,7 @@ from conformance.model.json_text import loads
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says
 
-MOST_MEMORY, MOST_PAGE = 512, 32
+MOST_MEMORY, MOST_PAGE, MOST_DISK = 512, 32, 10**9
 ESCAPES = rb"\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e"
 MARKUP = rb"</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 ENDED = b"0\r\n\r\n"
@@ -137,6 +137,15 @@ def cases(elsewhere):
     yield Case("gzip bomb, 1 GB", hostile.gzip_bomb(1024))
     yield Case("gzip bomb, of objects", hostile.gzip_bomb(60, what=b'{"a":{}},'))
     yield Case("gzip bomb, 63 MB that may be read", hostile.gzip_bomb(15))
+    member = gzip.compress(b"")
+    packs = "content-encoding: gzip"
+    yield Case("gzip members of nothing, 14 MB", says("200 OK", packs, body=member * (14_700_000 // len(member))))
+    yield Case("gzip member and zeros, 16 MB", says("200 OK", packs, body=gzip.compress(b"{}") + bytes(15_900_000)))
+    yield Case("gzip magic and zeros, 16 MB", says("200 OK", packs, body=b"\x1f\x8b" + bytes(15_900_000)))
+    yield Case("gzip in the second member", says("200 OK", packs, body=member + gzip.compress(bytes(15_000_000))))
+    yield Case("zeros, 15 MB", says(body=bytes(15_000_000)))
+    yield Case("ninety-five headers of 900 B", says("200 OK", *(f"x-{n}: {'y' * 900}" for n in range(95))))
+    yield Case("twenty thousand headers", says("200 OK", *("x:1" for _ in range(20_000))))
     packed = gzip.compress(gzip.compress(b"0" * 2**26))
     yield Case("gzip in gzip", says("200 OK", "content-encoding: gzip, gzip", body=packed))
     yield Case("deflate bomb, 1 GB", hostile.gzip_bomb(1024, "deflate"))
@@ -290,6 +299,9 @@ def faults(code, peak, said, where):
         yield f"exit code {code}"
     if peak >= MOST_MEMORY:
         yield f"{peak:.0f} MiB"
+    disk = sum(path.stat().st_size for path in where.rglob("*") if path.is_file()) if where.exists() else 0
+    if disk > MOST_DISK:
+        yield f"{disk / 1e6:.0f} MB on disk"
     if re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae", said):
         yield "prints control characters"
     for name in ("report.html", "results.json", "junit.xml", "summary.md", "ctrf.json"):

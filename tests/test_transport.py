@@ -39,6 +39,7 @@ from conformance.model.budget import Account, Budget, Cost, reported, worst_case
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.model.redaction import is_secret
 from conformance.model.secret_forms import is_common
+from conformance.recording.json_forms import bytes_in, bytes_out
 from conformance.run.reproducer import shows
 from conformance.send import RateLimits, Redaction, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.rate_limits import Bucket, back_off, retry_after
@@ -842,3 +843,56 @@ asyncio.run(main())
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ended.stdout == "True\n"
+
+
+# What a run keeps of many heavy replies
+
+
+def read_whole(memory, headers=(), data=b"", times=1):
+    """The attempts of as many equal replies, read one after another within the memory of one run."""
+    for _ in range(times):
+        reading = Reading(0.0, None, 16 * 1024 * 1024, memory)
+        reading.head(200, [(name, value) for name, value in headers], b"HTTP/1.1")
+        for start in range(0, len(data), 64 * 1024):
+            if not reading.feed(data[start : start + 64 * 1024], 0.1):
+                break
+        yield reading.attempt(1.0)
+
+
+MEMBER = gzip.compress(b"")
+PACKED = [(b"content-encoding", b"gzip")]
+
+
+@pytest.mark.parametrize(
+    ("headers", "data", "ending"),
+    [
+        (PACKED, gzip.compress(b"0") + bytes(15_900_000), Ending.OVERSIZED),
+        (PACKED, b"\x1f\x8b" + bytes(15_900_000), Ending.OVERSIZED),
+        (PACKED, MEMBER * (15_500_000 // len(MEMBER)), Ending.OVERSIZED),
+        (PACKED, MEMBER + gzip.compress(bytes(15_000_000)), Ending.OVERSIZED),
+        ([*PACKED, (b"content-encoding", b"identity")], gzip.compress(bytes(17_000_000)), Ending.OVERSIZED),
+    ],
+)
+def test_raw_bytes_and_every_member_have_weight(headers, data, ending):
+    memory = ResponseMemoryBudget()
+    for attempt in read_whole(memory, headers, data, times=3):
+        assert attempt.ending is ending
+    assert memory.used < 3 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "headers", [[(b"x", b"1")] * 20_000, [(b"set-cookie", b"c" * 900)] * 95, [(b"x-a", b"y" * 60_000)]]
+)
+def test_header_fields_have_weight_and_the_first_are_kept(headers):
+    memory = ResponseMemoryBudget(8 * 1024 * 1024, 10 * 1024 * 1024)
+    *_, last = read_whole(memory, [*headers, (b"content-type", b"application/json")], b"{}", times=300)
+    assert last.headers[-1] == ("content-type", "application/json")
+    assert memory.used < 16 * 1024 * 1024
+    first = next(read_whole(ResponseMemoryBudget(), headers))
+    assert len(first.headers) == len(headers), "alone, it is kept as it came"
+
+
+def test_what_json_would_write_six_times_as_long_is_recorded_in_base64():
+    assert bytes_out(b"\0" * 100) == {"base64": base64.b64encode(b"\0" * 100).decode()}
+    assert bytes_out(b"data: a\n\n\r\n\tb") == "data: a\n\n\r\n\tb"
+    assert all(bytes_in(bytes_out(data)) == data for data in (b"", b"\0", b"\0a\0", b"\xff", "日本".encode()))

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
 from conformance.certificate.reasons import Rejection
 from conformance.recording import drawn_failures
-from conformance.recording.canonical_json import digest
+from conformance.recording.json_forms import bytes_in
 from conformance.recording.plan_lock import NAME as LOCK
 from conformance.report import index, outputs
 from conformance.report.replay_commands import BODIES
 from conformance.run.launch import RECORDING
+from conformance.send.response_reader import WHOLE, Inflation, header_weight, weight
 
 NEEDED: Final = (RECORDING, LOCK, index.RESULTS)
 """The files that a certificate requires."""
 MADE: Final = frozenset({*NEEDED, index.REPORT, *outputs.MADE, drawn_failures.NAME, "traffic.har"})
 """The files that `conformance run` and `conformance report` write, beside the long bodies that commands read."""
+MOST_RECORDED: Final = 512 * 1024 * 1024
+MOST_DERIVED: Final = 64 * 1024 * 1024
+MOST_LINE: Final = 32 * 1024 * 1024  # a reply of 16 MiB in base64 is shorter
+MOST_WEIGHT: Final = WHOLE + 64 * 1024 * 1024  # a run keeps less, but for what each reply may have at least
 OWN: Final = "certificate"
 """The folder inside a bundle for its certificate, unless another is given."""
 
@@ -54,8 +61,46 @@ def strange(folder: Path) -> Iterator[Rejection]:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file."""
-    return {name: digest(path.read_bytes()) for name, path in contents(folder).items() if path.is_file()}
+    """The SHA-256 of each file, read piece by piece."""
+    return {name: _hash(path) for name, path in contents(folder).items() if path.is_file()}
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def excess(folder: Path) -> Iterator[Rejection]:
+    """What no run records: reading it would take more memory than a verifier has to have."""
+    for name, path in contents(folder).items():
+        most = MOST_RECORDED if name == RECORDING else MOST_DERIVED
+        if path.is_file() and (size := path.stat().st_size) > most:
+            yield Rejection("BUNDLE_TOO_LARGE", f"{name} has {size:,} bytes; expected {most:,} at most")
+            return
+    heavy = 0
+    with (folder / RECORDING).open("rb") as file:
+        while line := file.readline(MOST_LINE + 1):
+            if len(line) > MOST_LINE:
+                yield Rejection("BUNDLE_TOO_LARGE", f"a record of {RECORDING} has more than {MOST_LINE:,} bytes")
+                return
+            heavy += _weight(line) if line.startswith(b'{"record":"attempt"') else 0
+            if heavy > MOST_WEIGHT:
+                kept = f"{heavy // 2**20:,} MiB; expected {MOST_WEIGHT // 2**20} at most"
+                yield Rejection("BUNDLE_TOO_LARGE", f"the replies of {RECORDING} would take about {kept}")
+                return
+
+
+def _weight(line: bytes) -> int:
+    """The approximate memory that judging a recorded attempt takes."""
+    try:
+        record = json.loads(line)
+        headers, pieces = record["headers"], [bytes_in(data) for _, data in record["pieces"]]
+        packed = any(name.lower() == "content-encoding" for name, _ in headers)
+        inflation = Inflation() if packed else None
+        inside = sum(inflation.feed(data, MOST_WEIGHT)[1] for data in pieces) if inflation else 0
+        return header_weight(headers) + sum(map(weight, pieces)) + inside
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+        return len(line)  # whatever it is, reading it rejects it
 
 
 def compared(folder: Path, signed: Mapping[str, str]) -> Iterator[Rejection]:

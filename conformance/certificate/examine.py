@@ -56,6 +56,9 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     faults += bundle.strange(folder)
     if any(fault.code == "FILE_MISSING" for fault in faults):
         return Examined(tuple(faults))
+    faults += bundle.excess(folder)
+    if any(fault.code == "BUNDLE_TOO_LARGE" for fault in faults):
+        return Examined(tuple(faults))
     lock, recording = _lock(folder, faults), _recording(folder, faults)
     if lock is None or recording is None:
         return Examined(tuple(faults), lock=lock, recording=recording)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import click
 
 from conformance import __version__
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 from conformance.model.exit_codes import ExitCode
 
@@ -83,7 +84,7 @@ def _guarded(arguments: list[str], *, debug: bool) -> int:
         called = next((word for word in arguments if not word.startswith("-")), None)
         code: Any = commands(called).main(arguments, prog_name="conformance", standalone_mode=False, obj=debug)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        say(error.format_message())
         return ExitCode.USAGE_ERROR
     except click.ClickException as error:
         return _failed(error.format_message(), ExitCode.USAGE_ERROR)
@@ -114,5 +115,5 @@ def _first_line(error: BaseException) -> str:
 
 
 def _failed(message: str, code: int) -> int:
-    click.echo(f"conformance: {' '.join(message.split())}", err=True)
+    say(f"conformance: {' '.join(message.split())}", err=True)
     return code

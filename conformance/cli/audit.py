@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.config.settings import Settings, SettingsError
 
 MOST_LINES: Final = 20
@@ -83,43 +84,43 @@ def _write_reports(documents: Sequence[Mapping[str, Any]], runs: Sequence[Run], 
         outputs.write(folder, document, run.exchanges, page=False)
         write_report_page(folder / index.REPORT, document, run.exchanges)
         if len(runs) == 1:
-            click.echo(f"  report: {folder / index.REPORT}")
+            say(f"  report: {folder / index.REPORT}")
     if len(runs) > 1:
-        click.echo(f"reports: {outputs.write_index(chosen.out)}")
+        say(f"reports: {outputs.write_index(chosen.out)}")
 
 
 def _print_findings(document: Mapping[str, Any], *, one_of_many: bool) -> None:
     from conformance.report import terminal
 
     for block in terminal.blocks(document):
-        click.echo(block + "\n")
+        say(block + "\n")
     missing = [row for row in document["requirements"] if not row["examined"] and not row["observations"]]
     if not missing or one_of_many:  # each list would be longer than all findings
         return
-    click.echo(f"The traffic shows nothing about {len(missing)} of {len(document['requirements'])} requirements:")
+    say(f"The traffic shows nothing about {len(missing)} of {len(document['requirements'])} requirements:")
     for row in missing:
-        click.echo(f"  {row['id']} ({row['level']}): {row['reason']}")
-    click.echo("")
+        say(f"  {row['id']} ({row['level']}): {row['reason']}")
+    say("")
 
 
 def _print_not_judged(found: Audit) -> None:
     """Everything in the files that was not judged, with the reason, on standard error."""
     for reason in (*found.unreadable, *found.damaged):
-        click.echo(f"left out: {reason}", err=True)
+        say(f"left out: {reason}", err=True)
     _print_reasons("left out", found.left_out)
     _print_elsewhere(found.elsewhere)
     _print_reasons("not judged", found.not_judged)
     if found.other_files:
         listed = ", ".join(found.other_files[:3]) + (", …" if len(found.other_files) > 3 else "")
         number = len(found.other_files)
-        click.echo(f"left out: {number} {'file is' if number == 1 else 'files are'} no recording ({listed})", err=True)
+        say(f"left out: {number} {'file is' if number == 1 else 'files are'} no recording ({listed})", err=True)
 
 
 def _print_reasons(word: str, reasons: Reasons) -> None:
     for reason in reasons.listed[:MOST_LINES]:
-        click.echo(f"{word}: {reason}", err=True)
+        say(f"{word}: {reason}", err=True)
     if reasons.count > MOST_LINES:
-        click.echo(f"{word}: {reasons.count - MOST_LINES:,} more", err=True)
+        say(f"{word}: {reasons.count - MOST_LINES:,} more", err=True)
 
 
 def _print_elsewhere(reasons: Reasons) -> None:
@@ -127,16 +128,16 @@ def _print_elsewhere(reasons: Reasons) -> None:
     if reasons.count <= FEW:
         _print_reasons("left out", reasons)
     else:
-        click.echo(f"left out: {reasons.count:,} requests for other operations, such as {reasons.listed[0]}", err=True)
+        say(f"left out: {reasons.count:,} requests for other operations, such as {reasons.listed[0]}", err=True)
 
 
 def _print_summaries(documents: Sequence[Mapping[str, Any]]) -> None:
     from conformance.report import terminal
 
     for document in documents:
-        click.echo(terminal.summary(document))
+        say(terminal.summary(document))
         if len(documents) > 1:
-            click.echo(f"  {document['target']['base_url']}, model {document['target']['model'] or 'unknown'}")
+            say(f"  {document['target']['base_url']}, model {document['target']['model'] or 'unknown'}")
 
 
 def _nothing(found: Audit) -> str:
@@ -174,6 +175,6 @@ def _lines() -> Watch:
         nonlocal last
         if time.monotonic() - last >= PROGRESS_SECONDS:
             last = time.monotonic()
-            click.echo(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB read", err=True)
+            say(f"{name}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB read", err=True)
 
     return watch

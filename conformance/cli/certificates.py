@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -79,10 +80,10 @@ def print_rejections(rejections: Iterable[Rejection], prefix: str = "") -> None:
     for rejection in rejections:
         counts[rejection.code] += 1
         if counts[rejection.code] <= MAX_LINES_PER_CODE:
-            click.echo(visible(f"{prefix}{rejection}"), err=True)
+            say(visible(f"{prefix}{rejection}"), err=True)
     for code, count in counts.items():
         if count > MAX_LINES_PER_CODE:
-            click.echo(f"{prefix}{code}: {count - MAX_LINES_PER_CODE} more", err=True)
+            say(f"{prefix}{code}: {count - MAX_LINES_PER_CODE} more", err=True)
 
 
 def print_statement(statement: Mapping[str, Any], *, examined: bool = True) -> None:
@@ -97,15 +98,15 @@ def print_statement(statement: Mapping[str, Any], *, examined: bool = True) -> N
     if "kind" in ours["target"]:
         target += f" ({visible(ours['target']['kind'])})"
     claimed = "" if examined else "claimed, not examined: "
-    click.echo(f"{target}: {claimed}{ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
+    say(f"{target}: {claimed}{ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
     if not examined:
         return
-    click.echo(f"  {verified_and_passed(ours)}")
+    say(f"  {verified_and_passed(ours)}")
     for name in names():
         area = ours["areas"][name]
-        lacks = f", lacks {', '.join(area['lacking'])}" if area["lacking"] else ""
-        click.echo(f"  {name:<10} {area['level']:<7} {area['passed']}/{area['of']}{lacks}")
+        lacks = f", lacks {visible(', '.join(area['lacking']))}" if area["lacking"] else ""
+        say(f"  {name:<10} {area['level']:<7} {area['passed']}/{area['of']}{lacks}")
     if ours["claims"]:
-        click.echo(visible(f"  claimed: {', '.join(ours['claims'])}"))
+        say(visible(f"  claimed: {', '.join(ours['claims'])}"))
     for omission in ours["left_out"]:
-        click.echo(visible(f"  left out: {omission}"))
+        say(visible(f"  left out: {omission}"))

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from conformance.cli.certificates import FOLDER, print_rejections, print_statement, specs_option
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 from conformance.model.exit_codes import ExitCode
 
@@ -62,12 +63,12 @@ def certify_command(
     issued = issue(bundle, private, terms, nonce=nonce, specs=specs, secrets=[secret] if secret else [])
     if issued.faults:
         print_rejections(issued.faults, "refused: ")
-        click.echo(f"{bundle}: no certificate was issued", err=True)
+        say(f"{bundle}: no certificate was issued", err=True)
         return ExitCode.INCOMPLETE
     folder = out or bundle / OWN
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in issued.files.items():
         (folder / name).write_bytes(content)
     print_statement(issued.statement)
-    click.echo(f"  {folder / 'certificate.json'}, page and badge beside it")
+    say(f"  {folder / 'certificate.json'}, page and badge beside it")
     return ExitCode.BROKEN if issued.statement["predicate"]["result"] == FAILED else ExitCode.CONFORMANT

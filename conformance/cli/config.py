@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from conformance.cli.options import FILE, of_targets, options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import refuse_both
 from conformance.config.settings import KEY_VARIABLE, Settings
 
@@ -40,10 +41,10 @@ def config_command(provider: str | None, config: Path | None, globs: tuple[str, 
 
 
 def _show(chosen: Settings, values: Mapping[str, tuple[Any, str]], entry: Entry | None = None) -> None:
-    click.echo(f"{chosen.target}: contract {chosen.provider}, reports in {chosen.folder}{os.sep}")
+    say(f"{chosen.target}: contract {chosen.provider}, reports in {chosen.folder}{os.sep}")
     for name, value, origin in _lines(chosen, values):
-        click.echo(f"  {name:<20}  {value:<28}  {origin}".rstrip())
-    click.echo("")
+        say(f"  {name:<20}  {value:<28}  {origin}".rstrip())
+    say("")
 
 
 def _lines(chosen: Settings, values: Mapping[str, tuple[Any, str]]) -> Iterator[tuple[str, str, str]]:

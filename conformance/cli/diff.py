@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 
 
@@ -24,7 +25,7 @@ def diff_command(before: Path, after: Path, shown: str, strict: bool) -> int:
     from conformance.report.diff_formats import FORMATS
 
     comparison = compare(_read(before), _read(after))
-    click.echo(FORMATS[shown](comparison, strict=strict), nl=False)
+    say(FORMATS[shown](comparison, strict=strict), nl=False)
     return comparison.exit_code(strict=strict)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli.options import of_targets, options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import named
 from conformance.config.settings import Settings, SettingsError
 from conformance.model.exit_codes import ExitCode
@@ -36,7 +37,7 @@ def doctor_command(provider: str | None, config: Path | None, globs: tuple[str, 
         except SettingsError as error:
             if provider is not None:
                 raise
-            click.echo(f"{chosen.target}: {error}")  # the other targets can still be checked
+            say(f"{chosen.target}: {error}")  # the other targets can still be checked
             worst = max(worst, ExitCode.USAGE_ERROR)
     return worst
 
@@ -50,8 +51,8 @@ async def _print_symptoms(chosen: Settings, contract: Contract) -> int:
     with open_target(chosen, contract) as (where, model):
         address = f"{where.base_url.rstrip('/')}{contract.path}"
         heading = f"{chosen.target}: {address}, model {model}, {'with' if where.key else 'without'} a key"
-        click.echo(visible(heading))
+        say(visible(heading))
         async for symptom in examine(where, contract, model, timeout_policy(chosen)):
-            click.echo(f"  {symptom.state:<5}  {symptom.about:<11}  {visible(symptom.seen)}")
+            say(f"  {symptom.state:<5}  {symptom.about:<11}  {visible(symptom.seen)}")
             worst = ExitCode.INCOMPLETE if symptom.state is State.WRONG else worst
     return worst

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import contract_of
 from conformance.config.settings import SettingsError
 
@@ -32,10 +33,10 @@ def drift_command(provider: str, against: Path, as_json: bool, **given: Any) -> 
         raise SettingsError(str(error)) from None
     if as_json:
         compared = {"provider": contract.provider, "revision": contract.revision, "against": str(against)}
-        click.echo(json.dumps({**compared, "changes": [drift.as_json(change) for change in changes]}, indent=1))
+        say(json.dumps({**compared, "changes": [drift.as_json(change) for change in changes]}, indent=1))
     else:
         for change in changes:
-            click.echo(str(change))
+            say(str(change))
     number = f"{len(changes)} change{'' if len(changes) == 1 else 's'}" if changes else "no change"
-    click.echo(f"{number} between {contract.title} ({contract.revision}) and {against}", err=True)
+    say(f"{number} between {contract.title} ({contract.revision}) and {against}", err=True)
     return 1 if changes else 0

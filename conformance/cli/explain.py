@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import contract_of
 from conformance.config.settings import SettingsError
 from conformance.model import Contract, Requirement
@@ -36,19 +37,19 @@ def explain_command(
         requirement_id, provider_argument = provider_argument, requirement_id
     chosen = provider_argument or provider
     if requirement_id is None:
-        click.echo(docs_pages.requirements(contract_of(str(chosen), given)), nl=False)
+        say(docs_pages.requirements(contract_of(str(chosen), given)), nl=False)
         return
     contracts = [contract_of(name, given) for name in ((chosen,) if chosen else providers)]
     matches = list(_requirements(requirement_id, contracts))
     if not matches:
         raise SettingsError(_unknown(requirement_id, contracts))
     first, requirement = matches[0]
-    click.echo(f"{first.title}, {first.method} {first.path}\n\n{requirement_card.card(first, requirement)}\n")
-    click.echo(requirement_card.examples(first, requirement))
+    say(f"{first.title}, {first.method} {first.path}\n\n{requirement_card.card(first, requirement)}\n")
+    say(requirement_card.examples(first, requirement))
     if len(matches) > 1:
-        click.echo("\n**The same requirement of other providers**\n")
+        say("\n**The same requirement of other providers**\n")
     for other, requirement in matches[1:]:
-        click.echo(_summary(other, requirement))
+        say(_summary(other, requirement))
 
 
 def _requirements(requirement_id: str, contracts: list[Contract]) -> Iterator[tuple[Contract, Requirement]]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import contract_of
 from conformance.config.settings import SettingsError
 
@@ -27,5 +28,5 @@ def freeze_command(provider: str, day: str | None, **given: Any) -> int:
         file = requirement_sets.write(saved, resolve_settings(provider, given).specs)
     except ContractError as error:
         raise SettingsError(str(error).replace("--requirements", "--date")) from None
-    click.echo(f"{len(saved.levels)} requirements of {contract.title}: {file}")
+    say(f"{len(saved.levels)} requirements of {contract.title}: {file}")
     return 0

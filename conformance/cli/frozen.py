@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import contract_of
 from conformance.config.settings import SettingsError
 
@@ -30,7 +31,7 @@ def frozen_command(provider: str, before: str | None, after: str | None, **given
     try:
         if before is None:
             for day in requirement_sets.dates(provider, specs):
-                click.echo(f"{day}  {len(requirement_sets.in_force(provider, day, specs).levels)} requirements")
+                say(f"{day}  {len(requirement_sets.in_force(provider, day, specs).levels)} requirements")
             return 0
         old = requirement_sets.in_force(provider, before, specs)
         new = (
@@ -42,7 +43,7 @@ def frozen_command(provider: str, before: str | None, after: str | None, **given
         raise SettingsError(str(error)) from None
     changes = list(requirement_sets.differences(old, new))
     for change in changes:
-        click.echo(change)
+        say(change)
     number = f"{len(changes)} change{'' if len(changes) == 1 else 's'}" if changes else "no change"
-    click.echo(f"{number} from the set of {old.date} to {f'that of {new.date}' if after else 'now'}", err=True)
+    say(f"{number} from the set of {old.date} to {f'that of {new.date}' if after else 'now'}", err=True)
     return 1 if changes else 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 
 
@@ -23,6 +24,6 @@ def history_command(folder: Path, out: Path | None) -> int:
     page = out or folder / "history.html"
     page.write_text(history.render(runs, left_out), "utf-8")
     for reason in left_out:
-        click.echo(f"left out: {reason}", err=True)
-    click.echo(page)
+        say(f"left out: {reason}", err=True)
+    say(page)
     return 0

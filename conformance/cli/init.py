@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from conformance.cli.options import FILE
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 
 TEMPLATE: Final = "config/targets.template.toml"
@@ -23,4 +24,4 @@ def init_command(file: Path) -> None:
             opened.write(files("conformance").joinpath(TEMPLATE).read_text("utf-8"))
     except FileExistsError:
         raise SettingsError(f"{file} exists already; delete it first, or give another name") from None
-    click.echo(f"{file}: edit it, check it with `conformance config`, then judge with `conformance run`")
+    say(f"{file}: edit it, check it with `conformance config`, then judge with `conformance run`")

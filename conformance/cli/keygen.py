@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 from conformance.model.exit_codes import ExitCode
 
@@ -21,7 +22,7 @@ def keygen_command(path: Path, name: str) -> int:
         public = generate(path, name)
     except KeyFileError as error:
         raise SettingsError(str(error)) from None
-    click.echo(f"{path}: the private key; keep it secret, and keep a backup")
-    click.echo(f"{path}.pub: {public}")
-    click.echo(f"key id {public.id}")
+    say(f"{path}: the private key; keep it secret, and keep a backup")
+    say(f"{path}.pub: {public}")
+    say(f"key id {public.id}")
     return ExitCode.CONFORMANT

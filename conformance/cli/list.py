@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import contract_of
 from conformance.config.settings import SettingsError
 from conformance.contract.derived_rows import fields
@@ -52,13 +53,13 @@ def list_command(
         return
     width = max((len(row.id) for row in rows), default=0)
     for row in () if counts else rows:
-        click.echo(f"{row.id:<{width}}  {row.level:<6}  {row.layer:<9}  {row.promise}")
+        say(f"{row.id:<{width}}  {row.level:<6}  {row.layer:<9}  {row.promise}")
     for line in _table(rows):
-        click.echo(line, err=not counts)
-    click.echo(_members(contract), err=not counts)
+        say(line, err=not counts)
+    say(_members(contract), err=not counts)
     omitted = f"{len(contract.exclusions)} promises excluded, {len(contract.ambiguities)} ambiguities observed"
     count = f"{len(rows)} requirements of {contract.title} ({contract.revision})"
-    click.echo(f"{count}; {omitted}; from {contract.document}", err=not counts)
+    say(f"{count}; {omitted}; from {contract.document}", err=not counts)
 
 
 def _members(contract: Contract) -> str:
@@ -97,5 +98,5 @@ def _print_checks(rows: Sequence[Requirement]) -> None:
     for check in shown:
         scope = f"group {check.group}" if check.group else str(check.scope)
         number = f"{uses[check.name]:>4}  " if rows else ""
-        click.echo(f"{number}{check.name:<{width}}  {check.area:<11}  {scope:<14}  {check.holds}")
-    click.echo(f"{len(shown)} checks", err=True)
+        say(f"{number}{check.name:<{width}}  {check.area:<11}  {scope:<14}  {check.holds}")
+    say(f"{len(shown)} checks", err=True)

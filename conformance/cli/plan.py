@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from conformance.cli.options import of_targets, options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError, from_environment, present
 from conformance.model import Validity
@@ -75,11 +76,11 @@ def plan_command(
         dry_run = forecast(chosen)
         worst.append(_most(chosen))
         if len(jobs) > 1:
-            click.echo(f"{chosen.target}: contract {chosen.provider}")
+            say(f"{chosen.target}: contract {chosen.provider}")
         for line in LISTS[lists[0]](dry_run, chosen) if lists else _summary(dry_run, chosen):
-            click.echo(line)
+            say(line)
         if len(jobs) > 1:
-            click.echo("")
+            say("")
     if not lists:
         _print_cost(worst, price_in, price_out, currency)
 
@@ -93,10 +94,10 @@ def _print_cost(worst: list[Cost], price_in: float | None, price_out: float | No
     """Print the maximum cost of all targets, in tokens and in money."""
     prompt, completion = sum(cost.prompt for cost in worst), sum(cost.completion for cost in worst)
     if len(worst) > 1:
-        click.echo(f"{len(worst)} targets: at most {prompt:,} prompt and {completion:,} completion tokens")
+        say(f"{len(worst)} targets: at most {prompt:,} prompt and {completion:,} completion tokens")
     if price_in is not None or price_out is not None:
         price = (prompt * (price_in or 0) + completion * (price_out or 0)) / 1e6
-        click.echo(f"at most {price:.4f} {currency} at these prices per million tokens")
+        say(f"at most {price:.4f} {currency} at these prices per million tokens")
 
 
 def _cases(dry_run: Plan, _: Settings) -> Iterator[str]:
@@ -169,10 +170,10 @@ def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, A
         raise SettingsError(str(error)) from None
     content = lock.document
     cases, requirements = sum(len(phase["cases"]) for phase in content["waves"]), content["requirements"]
-    click.echo(f"{cases} requests, {requirements['count']} requirements of {requirements['date']}")
-    click.echo(f"nonce {lock.nonce} ({content['nonce_origin']}), seed {content['seed']}, profile {content['profile']}")
-    click.echo(f"plan {lock.sha256}")
-    click.echo(f"{path}: conformance run {contract.provider} --plan {path}")
+    say(f"{cases} requests, {requirements['count']} requirements of {requirements['date']}")
+    say(f"nonce {lock.nonce} ({content['nonce_origin']}), seed {content['seed']}, profile {content['profile']}")
+    say(f"plan {lock.sha256}")
+    say(f"{path}: conformance run {contract.provider} --plan {path}")
 
 
 def forecast(chosen: Settings) -> Plan:

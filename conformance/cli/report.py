@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 from conformance.model.exit_codes import ExitCode
 
@@ -38,9 +39,9 @@ def report_command(folders: tuple[Path, ...], har: bool) -> int:
             problems += _rebuilt(target, har=har)
         parent = folder if targets != [folder] else folder.parent
         if parent == folder or (parent / "index.html").exists():
-            click.echo(outputs.write_index(parent))
+            say(outputs.write_index(parent))
     for problem in problems:
-        click.echo(f"conformance: {problem}", err=True)
+        say(f"conformance: {problem}", err=True)
     return ExitCode.USAGE_ERROR if problems else ExitCode.CONFORMANT
 
 
@@ -73,10 +74,10 @@ def _rebuilt(folder: Path, *, har: bool) -> Iterator[str]:
             yield f"{error}: the report shows evidence without bytes"
     outputs.derive(folder, document, exchanges, page=False)
     write_report_page(folder / index.REPORT, document, exchanges)
-    click.echo(folder / index.REPORT)
+    say(folder / index.REPORT)
     if har and exchanges:
         har_file.write(folder / TRAFFIC, Destination.of(document["target"]).url(exchanges[0].case), exchanges)
-        click.echo(folder / TRAFFIC)
+        say(folder / TRAFFIC)
 
 
 def recorded(path: Path, results: Mapping[str, Any]) -> tuple[Exchange, ...]:

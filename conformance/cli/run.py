@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from conformance.cli.options import FILE, of_targets, options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import of_file, of_provider, refuse_both
 from conformance.cli.target_processes import end_with_parent, judge_all
 from conformance.config.settings import Settings
@@ -90,9 +91,9 @@ def _summarise(
     if in_processes:
         outputs.publish_all(overview.markdown(rows), [document for document in documents if document])
     if len(rows) > 1:
-        click.echo("\n".join(overview.lines(rows)))
+        say("\n".join(overview.lines(rows)))
     if any(written):
-        click.echo(f"reports: {out / 'index.html'}")
+        say(f"reports: {out / 'index.html'}")
 
 
 def most_severe(codes: list[int]) -> int:
@@ -127,14 +128,14 @@ def _judge(chosen: Settings, given: Mapping[str, Any], *, quiet: bool, debug: bo
 
     chosen.folder.mkdir(parents=True, exist_ok=True)  # if that fails, nothing has been sent yet
     for name in common_secrets(chosen):
-        click.echo(f"conformance: {chosen.target}: {name} is a common word, so replies are not masked for it", err=True)
+        say(f"conformance: {chosen.target}: {name} is a common word, so replies are not masked for it", err=True)
     with progress(chosen.target, quiet=quiet) as watching:
         listener = RunListener(watching)
         code, output = pytest_session(arguments(chosen.provider, given), listener)
     if not listener.results:
-        click.echo(output if debug else "", err=True, nl=False)
+        say(output if debug else "", err=True, nl=False)
         message = listener.exit_message or "pytest ended without a result"
-        click.echo(f"conformance: {chosen.target}: {message.splitlines()[0]}", err=True)
+        say(f"conformance: {chosen.target}: {message.splitlines()[0]}", err=True)
         explained = {ExitCode.USAGE_ERROR, ExitCode.INCOMPLETE, ExitCode.SUITE_FAULT}
         return code if code in explained else ExitCode.SUITE_FAULT
     _print_results(listener.results, chosen, quiet=quiet)
@@ -146,7 +147,7 @@ def _print_results(results: Mapping[str, Any], chosen: Settings, *, quiet: bool)
 
     if not quiet:
         for block in terminal.blocks(results):
-            click.echo(block + "\n")
-    click.echo(terminal.summary(results))
-    click.echo(f"  report: {chosen.folder / 'report.html'}")
+            say(block + "\n")
+    say(terminal.summary(results))
+    say(f"  report: {chosen.folder / 'report.html'}")
     sys.stdout.flush()

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import of_targets, options
+from conformance.cli.printing import say
 from conformance.cli.selected_targets import named, only
 from conformance.config.settings import Settings, SettingsError
 from conformance.model import BROKEN, Contract, Level, Phase, RequestCase
@@ -50,9 +51,9 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
         again = replace(_case(case, chosen), repeats="")
         exchange = asyncio.run(_send(again, where, chosen))
         for line in _as_text(exchange, where):
-            click.echo(line)
+            say(line)
     if exchange.status is None:
-        click.echo(f"conformance: no response, so nothing could be judged: {exchange.last.error}", err=True)
+        say(f"conformance: no response, so nothing could be judged: {exchange.last.error}", err=True)
         return ExitCode.INCOMPLETE
     return _print_findings(exchange, contract)
 
@@ -136,11 +137,11 @@ def _print_findings(exchange: Exchange, contract: Contract) -> int:
 
     verdicts = judge_all(contract, Traffic((exchange,)))
     broken = [verdict for verdict in verdicts if verdict.outcome in BROKEN]
-    click.echo("")
+    say("")
     for verdict in broken:
         requirement = verdict.requirement
-        click.echo(f"{verdict.outcome.upper()} {requirement.id} ({requirement.level}): {verdict.reason}")
+        say(f"{verdict.outcome.upper()} {requirement.id} ({requirement.level}): {verdict.reason}")
     examined = sum(verdict.examined > 0 for verdict in verdicts)
-    click.echo(f"{examined} requirements were examined on this exchange alone, {len(broken)} of them are broken")
+    say(f"{examined} requirements were examined on this exchange alone, {len(broken)} of them are broken")
     must = any(verdict.requirement.level is Level.MUST for verdict in broken)
     return ExitCode.BROKEN if must else ExitCode.CONFORMANT

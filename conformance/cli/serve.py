@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from conformance.cli.options import options
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 
 
@@ -40,7 +41,7 @@ def serve_command(
     if listing:
         for fault in FAULTS.values():
             if fault.applies(contract):
-                click.echo(f"{fault.name:<48}  {fault.says}")
+                say(f"{fault.name:<48}  {fault.says}")
         return 0
     for name in faults:
         if name not in FAULTS:
@@ -58,5 +59,5 @@ def serve_command(
 
 
 def _started(url: str, provider: str, model: str) -> None:
-    click.echo(f"{provider} at {url} (model {model}); judge it with:")
-    click.echo(f"  conformance run {provider} --base-url {url} --model {model}")
+    say(f"{provider} at {url} (model {model}); judge it with:")
+    say(f"  conformance run {provider} --base-url {url} --model {model}")

@@ -13,6 +13,7 @@ from conformance.cli.certificates import (
     verifier_knowledge,
     verifier_options,
 )
+from conformance.cli.printing import line, say
 from conformance.model.exit_codes import ExitCode
 
 MARKS = {True: "ok", False: "NO", None: "open"}
@@ -38,7 +39,7 @@ def submit_check_command(
 
     entries = list(checked(folder, verifier_knowledge(trust, revoked, seen), verification_date(on), specs))
     for entry in entries:
-        click.echo(f"{MARKS[entry.holds]:<5} {entry.about:<12} {entry.said}")
+        say(f"{MARKS[entry.holds]:<5} {entry.about:<12} {line(entry.said)}")
     if any(entry.holds is False for entry in entries):
         return ExitCode.BROKEN
     return ExitCode.INCOMPLETE if any(entry.holds is None for entry in entries) else ExitCode.CONFORMANT

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import click
-
+from conformance.cli.printing import say
 from conformance.config.settings import OPTIONS, Settings, present
 from conformance.model.exit_codes import ExitCode
 
@@ -74,7 +73,7 @@ def judge_all(
             index = indexes[ended]
             codes[index], output = ended.result()
             name = chosen[index].target
-            click.echo(f"{output.rstrip()}\n" if output.startswith(name) else f"{name}: {output.rstrip()}\n")
+            say(f"{output.rstrip()}\n" if output.startswith(name) else f"{name}: {output.rstrip()}\n")
     return codes
 
 

@@ -16,6 +16,7 @@ from conformance.cli.certificates import (
     verifier_knowledge,
     verifier_options,
 )
+from conformance.cli.printing import say
 from conformance.model.exit_codes import ExitCode
 
 
@@ -46,13 +47,13 @@ def verify_command(
     if result.statement and not result.faults:
         print_statement(result.statement, examined=result.examined)
         if result.signer:
-            click.echo(visible(f"  signed by {result.signer.name}, trusted up to {result.signer.most}"))
+            say(visible(f"  signed by {result.signer.name}, trusted up to {result.signer.most}"))
     if result.id:
-        click.echo(f"  certificate {result.id}")
+        say(f"  certificate {result.id}")
     for omission in result.unexamined:
-        click.echo(f"not examined: {omission}", err=True)
+        say(f"not examined: {visible(omission)}", err=True)
     if result.faults:
-        click.echo("INVALID")
+        say("INVALID")
         return ExitCode.BROKEN
-    click.echo("valid as far as it was examined" if result.unexamined else "VALID")
+    say("valid as far as it was examined" if result.unexamined else "VALID")
     return ExitCode.INCOMPLETE if result.unexamined else ExitCode.CONFORMANT

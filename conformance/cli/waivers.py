@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 
 
@@ -28,7 +29,7 @@ def waivers_command(sources: tuple[Path, ...], strict: bool) -> None:
     texts = [
         draft for source in sources for results in _results(source) for draft in drafts(results, today(), strict=strict)
     ]
-    click.echo("\n".join(texts) if texts else "# every failure is waived, or there is none", nl=not texts)
+    say("\n".join(texts) if texts else "# every failure is waived, or there is none", nl=not texts)
 
 
 def _results(source: Path) -> Iterator[dict[str, Any]]:

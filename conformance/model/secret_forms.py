@@ -1,7 +1,7 @@
 """Where a secret stands in bytes: as it is, encoded, cut into pieces, in part.
 
 A target may echo a key in an error message, percent-encoded in a link, one character an event, in base64 in a token. A
-text is searched as it is and with each coding undone; what is found is told as a span of the original bytes.
+text is searched as it is and with each coding undone; what is found is a span of the original bytes.
 """
 
 from __future__ import annotations

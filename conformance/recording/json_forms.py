@@ -10,13 +10,17 @@ from typing import Any, Final
 from conformance.model import Credential, Ending, Membership, Phase, RequestCase, Validity
 from conformance.model.exchange import Attempt, Piece, Unrecorded
 
+_CONTROLS: Final = bytes(code for code in (*range(32), 127) if chr(code) not in "\b\t\n\f\r")
+
 
 def bytes_out(data: bytes) -> Any:
-    """A string for valid UTF-8, otherwise an object with base64."""
+    """A string for valid UTF-8 that JSON does not write much longer, otherwise an object with base64."""
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": b64encode(data).decode("ascii")}
+    controls = len(data) - len(data.translate(None, _CONTROLS))  # each is written as six characters
+    return {"base64": b64encode(data).decode("ascii")} if controls > len(data) // 4 else text
 
 
 def bytes_in(value: Any) -> bytes:

@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from conformance.model import Ending
-from conformance.model.exchange import Attempt, Piece
+from conformance.model.exchange import MOST_MEMBERS, Attempt, Piece
 
 MOST_PIECES: Final = 20_000  # beyond, pieces are joined: a million tiny ones must not cost a gigabyte
 JOINED_PIECE: Final = 64 * 1024
 KEPT_OF_ENDLESS: Final = 64 * 1024  # bytes kept of a response that is too long: its beginning shows what it is
+KEPT_HEADERS: Final = 16 * 1024  # the weight of header fields that are kept once the memory of the run is short
+DESCRIBING: Final = frozenset(
+    {"content-type", "content-length", "content-encoding", "transfer-encoding", "retry-after"}
+)
+MOST_DESCRIBING: Final = 1024  # characters of a field that are kept then
 KEPT_WEIGHT: Final = 256 * 1024  # the weight that these bytes may have at most
 LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of it alone,
 # and half of what others left of it is kept of one,
@@ -25,6 +30,20 @@ def weight(data: bytes) -> int:
     """
     inside = 24 * data.count(b",") + 64 * (data.count(b":") + data.count(b"[")) + 400 * data.count(b"{")
     return 9 * len(data) + inside + 1100 * data.count(b"\n")
+
+
+def header_weight(headers: Iterable[tuple[str, str]]) -> int:
+    """The approximate memory that header fields take: a field of two letters costs as much as one of two hundred."""
+    return sum(400 + 9 * (len(name) + len(value)) for name, value in headers)
+
+
+def lightest(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The fields that say what a body is, and of the others as many of the first as have little weight."""
+    left = KEPT_HEADERS
+    for name, value in headers:
+        left -= header_weight([(name, value)])
+        if left > 0 or name.lower() in DESCRIBING:
+            yield name, value[:MOST_DESCRIBING]
 
 
 class ResponseMemoryBudget:
@@ -78,8 +97,12 @@ class Reading:
         self.headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
         self.http_version = http_version.decode("latin-1")
         coding = [value.strip().lower() for name, value in self.headers if name.lower() == "content-encoding"]
-        if coding and coding[-1] in {"gzip", "x-gzip", "deflate"}:
+        if not {"gzip", "x-gzip", "deflate"}.isdisjoint(coding):
             self._inflation = Inflation()
+        self._hold(header_weight(self.headers))
+        if self._held > self._memory.most(self._held):
+            self.headers = tuple(lightest(self.headers))
+            self._hold(header_weight(self.headers) - self._held)
         if self._hang_up_after == 0:
             self.ending = Ending.ABANDONED
         return self.ending is Ending.COMPLETE
@@ -89,8 +112,8 @@ class Reading:
         self._reads += 1
         size, heavy = len(data), weight(data)
         if self._inflation is not None:
-            inflated, heavy = self._inflation.feed(data, self._most_bytes + 1)
-            size = max(size, inflated)
+            inflated, inside = self._inflation.feed(data, self._most_bytes + 1)
+            size, heavy = max(size, inflated), heavy + inside
         self._size += size
         self._weight += heavy
         if self._size > self._most_bytes:
@@ -106,9 +129,13 @@ class Reading:
             self.ending = Ending.ABANDONED
         return self.ending is Ending.COMPLETE
 
-    def _keep(self, data: bytes, at: float, heavy: int) -> None:
+    def _hold(self, heavy: int) -> None:
+        """Count weight against the memory of the run."""
         self._held += heavy
         self._memory.used += heavy
+
+    def _keep(self, data: bytes, at: float, heavy: int) -> None:
+        self._hold(heavy)
         if len(self._pieces) < MOST_PIECES:
             self._pieces.append(Piece(at, data))
             self._weights.append(heavy)
@@ -176,20 +203,30 @@ def only_comments(data: bytes) -> bool:
 
 
 class Inflation:
-    """Measures the decoded size of a compressed body, to detect a decompression bomb before it is decoded whole."""
+    """Measures the decoded size of a compressed body, to detect a decompression bomb before it is decoded whole.
+
+    All members count, as many as a view decodes.
+    """
 
     def __init__(self) -> None:
         self._reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._members = 1
 
     def feed(self, data: bytes, most: int) -> tuple[int, int]:
         """Length and weight of the decoded `data`, up to about `most` bytes; 0 once it cannot be decoded."""
         size = heavy = 0
-        while data and size < most and not self._reader.eof:
+        while data and size < most:
+            if self._reader.eof:
+                if self._members == MOST_MEMBERS:
+                    break
+                self._members += 1
+                self._reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
             try:
                 plain = self._reader.decompress(data, 1024 * 1024)
             except zlib.error:
+                self._members = MOST_MEMBERS
                 break
             size += len(plain)
             heavy += weight(plain)
-            data = self._reader.unconsumed_tail
+            data = self._reader.unconsumed_tail or self._reader.unused_data
         return size, heavy
