@@ -76,7 +76,15 @@ def test_help_does_not_import_what_it_does_not_need():
 
 
 def test_each_module_is_a_command_or_shared_by_commands():
-    shared = {"options", "selected_targets", "target_processes", "pytest_session", "progress", "certificates", "printing"}
+    shared = {
+        "options",
+        "selected_targets",
+        "target_processes",
+        "pytest_session",
+        "progress",
+        "certificates",
+        "printing",
+    }
     modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
     assert modules - {"__init__"} - shared == {name.replace("-", "_") for name in COMMANDS}
 

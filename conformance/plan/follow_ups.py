@@ -157,7 +157,9 @@ def _cuts_of_classes(context: PlanContext, name: str, patch: Patch, texts: Seque
     for stop in ([UNLIKELY_STOP, *stops], [*stops], *stops):
         cut = {**body, "stop": stop}
         if stops and context.may_send(cut):
-            case = context.case("cut", cut, part("cut", f"classes {name}", "with"))
+            # some targets drop the space that a text begins with, so that a space may cut a text before it is seen
+            groups = [part("cut", f"classes {name}", "with")] if all(one.strip(" ") for one in stops) else []
+            case = context.case("cut", cut, *groups)
             yield CaseGroup("learned", Rank.ESSENTIAL, (case,))
             return
 
@@ -167,7 +169,7 @@ def of_classes(texts: Sequence[str]) -> list[str]:
     found = []
     for pattern in (NOT_ASCII, SPECIAL, WHITE_SPACE):
         matches = [match[0] for text in texts for match in pattern.finditer(text, 1) if "\ufffd" not in match[0]]
-        found += matches[:1]
+        found += sorted(matches, key=lambda match: not match.strip(" "))[:1]
     return found
 
 

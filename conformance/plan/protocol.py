@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import cycle
 from typing import Any, Final
 
 from conformance.model import Credential, Level, RequestCase, Validity
@@ -12,6 +13,7 @@ from conformance.model.json_text import MISSING, dumps, readable
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, TOKENS_LONG, PlanContext, part
 from conformance.plan.factors import IDS, OTHER_IDS, RICH, SECOND_PROMPT, STREAM, allowed_members, sure_members
+from conformance.plan.invalid_requests import GATE_SETTINGS
 
 JSON: Final = "application/json"
 DEEP: Final = 10_000
@@ -28,6 +30,13 @@ FORMS: Final[tuple[Mapping[str, Any], ...]] = (
     {"prompt": list(IDS), "echo": True},
     {**BATCH, "prompt": [list(IDS), list(OTHER_IDS)], "best_of": 3},
 )
+# In `gate`, no key at all, and a wrong one that only a server refuses that compares whole keys.
+MOST_TELLING: Final[Mapping[str, Credential]] = {
+    "auth.no-key": Credential.NONE,
+    "auth.wrong-key": Credential.PROLONGED,
+    "auth.other-scheme": Credential.OTHER_SCHEME,
+    "auth.two-keys": Credential.TWICE,
+}
 WEIGHED: Final = "text/html;q=0.1, text/event-stream;q=0.9, application/json"
 Fields = tuple[tuple[str, str], ...]
 DECLARED: Final[Fields] = (("content-type", JSON),)
@@ -72,8 +81,8 @@ def protocol(context: PlanContext) -> Iterator[CaseGroup]:
         # late, because a target may crash on such a request
         late = Rank.OBSERVED if context.full else Rank.LAST_RESORT
         rank = Rank.RELEVANT if context.rows[row].level is Level.MUST else late
-        # the usual form is one that `gate` sends among the rows anyway
-        phase = "rows" if row == "protocol.utf8" and not context.full else "learned"
+        # some controls are requests that `gate` sends among the rows anyway
+        phase = "rows" if not context.full and usual != context.base else "learned"
         yield CaseGroup(phase, rank, (control, probe), kinds=(f"{context.rows[row].check} {key}",))
 
 
@@ -151,20 +160,31 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     if context.has_key:
         spelled = Credential.LOWERCASE_SCHEME
         yield "auth.scheme-case", RequestCase("", base, "protocol", Validity.VALID, credential=spelled)
+        if not context.full:
+            yield from _unauthorized(context)
+            return
         for row, credentials in CREDENTIALS.items():
             for turn, credential in enumerate(credentials):
-                # `gate` takes the channels in turn, the one first that is most often left unprotected
-                if streamed != base and (context.full or turn % 2 == 0):
+                if streamed != base:
                     yield bad(row, streamed, credential=credential, note=f"{credential.value}, streamed")
-                if context.full or turn % 2 or streamed == base:
-                    # each form of a request may be read by code of its own, which must not forget the key
-                    form = _forms(context)[turn % len(FORMS)] if context.full else base
-                    yield bad(row, form, credential=credential, note=credential.value if turn else "")
+                # each form of a request may be read by code of its own, which must not forget the key
+                form = _forms(context)[turn % len(FORMS)]
+                yield bad(row, form, credential=credential, note=credential.value if turn else "")
 
 
 def _forms(context: PlanContext) -> list[bytes]:
     """The base request, and the same with each form of the prompt."""
     return [dumps(context.body(allowed_members(context, form))).encode() for form in FORMS]
+
+
+def _unauthorized(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
+    """In `gate`, one wrong credential a row, each in another setting: a server may read keys in some of them only."""
+    for (row, credential), setting in zip(MOST_TELLING.items(), cycle(GATE_SETTINGS[:2]), strict=False):
+        body = context.body(allowed_members(context, setting))
+        case = RequestCase(
+            "", dumps(body).encode(), "protocol", Validity.INVALID, credential=credential, note=credential.value
+        )
+        yield row, case
 
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:

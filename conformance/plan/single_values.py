@@ -124,7 +124,11 @@ def _untried_ends(context: PlanContext, found: Sequence[Factor]) -> Iterator[Cas
     values = [
         value for factor in found for value in _ends_outside_rows(context, factor.parameter) if value.label not in tried
     ]
-    for case_group in joint_cases(context, values, "values", Rank.ESSENTIAL):
+    # token ids beside the most candidates show whether the prompt is counted once
+    ids = [
+        value for factor in found if factor.name == "prompt" for value in factor.levels if value.label == "prompt=ids"
+    ]
+    for case_group in joint_cases(context, [*values, *ids], "values", Rank.ESSENTIAL):
         parts = case_group.cases[1].groups
         costly = any(context.traits(membership.key.split(".")[1]).multiplies_cost for membership in parts)
         yield case_group if costly or len(parts) > 1 else replace(case_group, rank=Rank.NORMAL)
