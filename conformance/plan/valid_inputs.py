@@ -21,6 +21,8 @@ SIZES: Final = (3, 17)  # prompts of a batch
 ELSEWHERE: Final = frozenset({"model", "stream", "echo"})
 COSTLY: Final = frozenset({"max_tokens", "n", "best_of"})
 MOST_COSTLY: Final = 128  # choices or tokens
+TO_BE_READ: Final = frozenset({"prompt", "suffix"})  # by the model, so that the context must hold them
+SURELY_FITS: Final = 100  # characters of JSON
 MOST_OPEN: Final = 14  # requests with values that the contract leaves open
 
 
@@ -86,8 +88,9 @@ def levels_of_classes(context: PlanContext) -> list[FactorLevel]:
 
 
 def classes_in_doubt(context: PlanContext) -> list[FactorLevel]:
-    """The levels that were rejected in joint cases only."""
-    return [level for level in _levels(context) if level.label in context.known.in_doubt] if context.full else []
+    """The levels that were rejected in joint cases only; those left out that may be too long for the context."""
+    levels = [level for level in _levels(context) if level.label in context.known.in_doubt] if context.full else []
+    return [level for level in levels if TO_BE_READ.isdisjoint(level.patch) or len(dumps(level.value)) <= SURELY_FITS]
 
 
 def _levels(context: PlanContext) -> list[FactorLevel]:

@@ -145,7 +145,9 @@ def _wrong_step(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str
         before, token = offsets[index - 1], tokens[index - 1]
         step = offset - before
         # No document says how characters beyond ASCII are counted, nor whether special tokens have a length.
-        valid = step == len(token) if is_plain(token) else step in {0, len(token)} if is_special(token) else step >= 0
+        # Where a part of a character follows, its offset may be that of the whole character.
+        plain = is_plain(token) and is_plain(tokens[index])
+        valid = step == len(token) if plain else step in {0, len(token)} if is_special(token) else step >= 0
         if index == 1 and token[:1] == " " != text[:1]:  # some decoders drop the space at the start of a text
             valid = valid or step == len(token) - 1
         if not valid:

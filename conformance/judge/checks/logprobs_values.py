@@ -333,10 +333,9 @@ def _passed_over_in(few: Choice, many: Choice, number: int) -> Iterator[Finding]
         if index > same or not whole or not numbers or not all(map(_is_comparable, (*top, *whole))):
             continue
         # the sampled token may be listed in addition, however unlikely it is
-        extra = tokens[index] if len(top) > number and index < len(tokens) else None
-        listed = {name: value for name, value in top.items() if name != extra}
+        listed = sorted(top.values(), reverse=True)[:number]
         passed = {name: value for name, value in whole.items() if name not in top}
-        if listed and passed and max(passed.values()) > min(listed.values()) + NEAR_TIE:
+        if listed and passed and max(passed.values()) > listed[-1] + NEAR_TIE:
             best = max(passed, key=lambda name: passed[name])
             observed = f"{show(best)} with {passed[best]} is not among the {number} alternatives {show(dict(top))}"
             yield Violation(f"{observed}; expected the {number} likeliest of {show(dict(whole))}", few.at)

@@ -8,11 +8,19 @@ from typing import Final
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.stop import generated_text
-from conformance.judge.comparison import attribute_to, compare_values, constant, members, not_comparable, unchanged
+from conformance.judge.comparison import (
+    attribute_to,
+    compare_values,
+    constant,
+    members,
+    not_comparable,
+    texts,
+    unchanged,
+)
 from conformance.judge.fixtures import choice, completion, example, plain
 from conformance.judge.near_ties import near_tie
 from conformance.judge.token_text import ends_inside_a_token
-from conformance.model import Finding, Inconclusive, Satisfied, Violation
+from conformance.model import ENOUGH_REPLIES, Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Group
 
 ROLES: Final = ("without", "with")
@@ -40,6 +48,11 @@ class Cut:
     at: str
     case: str
     stopped: str  # this provider's finish_reason for a stop sequence
+
+    @property
+    def ends_in_match(self) -> bool:
+        """Whether the text ends inside of a stop sequence that occurs in the text without it."""
+        return any(match.start < len(self.text) < match.end for match in self.matches)
 
     @property
     def cut_at(self) -> Match | None:
@@ -130,6 +143,8 @@ def stop_cuts_earliest(group: Group, context: CheckContext) -> Findings:
                 continue
             observed = f"the text ends at {show(later)}, though {show(match.stop)} came first: {show(cut.text)}"
             yield Violation(f"{observed}; expected {show(cut.full[: match.start])}", cut.at, cut.case)
+        elif not cut.text and any(f" {cut.full}".startswith(stop) for stop in cut.stops):
+            yield Inconclusive("the text may begin with a space that is not shown, and that a stop sequence matches")
         else:
             yield _different_text(group, context, cut, match)
 
@@ -185,12 +200,20 @@ def no_partial_stop_leaks(group: Group, context: CheckContext) -> Findings:
             yield cut
             continue
         part = _partial_stop(cut)
-        if part:
+        if part and not cut.ends_in_match and not _is_steady(group):
+            yield Inconclusive("a text that is not always the same may end like a stop sequence", repeat=True)
+        elif part:
             stop = next(stop for stop in cut.stops if part in stop)
             observed = f"the text ends with {show(part)}, a part of {show(stop)}"
             yield Violation(f"{observed}; expected all of the stop sequence or nothing of it", cut.at, cut.case)
         elif cut.cut_at:
             yield Satisfied(cut.at)
+
+
+def _is_steady(group: Group) -> bool:
+    """Whether enough replies in each role have one text for each choice."""
+    sides = [[texts(x) for x in members(group, role)] for role in ROLES]
+    return all(len(side) >= ENOUGH_REPLIES and constant(side) for side in sides)
 
 
 def _partial_stop(cut: Cut) -> str:
