@@ -37,7 +37,7 @@ from conformance.report.verdict_words import AREAS, MEANINGS, ORIGINS, word
 MOST_EXCHANGES: Final = 150
 MOST_LISTED: Final = 7
 MOST_REASONS: Final = 20
-MOST_CHARACTERS: Final = 170_000
+MOST_CHARACTERS: Final = 140_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
 
 COLUMNS: Final = (
