@@ -36,7 +36,7 @@ from conformance.report.verdict_words import AREAS, MEANINGS, ORIGINS, word
 
 MOST_EXCHANGES: Final = 150
 MOST_LISTED: Final = 7
-MOST_IN_CAUSE: Final = 80
+MOST_IN_CAUSE: Final = 40
 """Requirements listed beneath one cause; the others are in the table below."""
 MOST_REASONS: Final = 20
 MOST_CHARACTERS: Final = 170_000
