@@ -16,9 +16,9 @@ def document(name="failing", **more):
 def test_a_failure_is_told_in_few_lines_below_its_cause():
     lines = next(terminal.blocks(document())).splitlines()
     assert lines[:3] == [
-        "CAUSE 1 of 1 example (MUST): token counts are wrong",
-        "  means     Bills and budgets are wrong.",
-        "  also      2 requirements broken with it: errors.envelope.members, stream.id.one",
+        "CAUSE 1 of 2 example (MUST): streams do not report usage as promised",
+        "  means     A client misses the token counts, counts twice, or takes them for text.",
+        "  also      1 requirement broken with it: stream.id.one",
     ]
     assert lines[3:] == [
         "FAIL example usage.chunk.empty-choices (MUST)",
@@ -66,7 +66,7 @@ def test_a_target_with_a_name_of_its_own_is_told_by_it_and_asked_again_where_it_
 
 def test_blocks_begin_with_the_most_urgent_and_leave_out_what_is_well():
     heads = [block.splitlines()[0] for block in terminal.blocks(document())]
-    assert [head.split()[0] for head in heads] == ["CAUSE", "ERROR", "INCONCLUSIVE", "NOT"]
+    assert [head.split()[0] for head in heads] == ["CAUSE", "CAUSE", "ERROR", "INCONCLUSIVE", "NOT"]
     assert not any("usage.total" in head or "echo.prefix" in head for head in heads)
 
 

@@ -108,6 +108,11 @@ KINDS: Final = {
     ),
     "counts": Kind("token counts are wrong{where}", Harm.WRONG_COUNT, "bills and budgets are wrong"),
     "no-usage": Kind("token counts are missing{where}", Harm.WRONG_COUNT, "a client does not learn what it has used"),
+    "usage-chunk": Kind(
+        "streams do not report usage as promised{where}",
+        Harm.WRONG_COUNT,
+        "a client misses the token counts, counts twice, or takes them for text",
+    ),
     "logprobs": Kind(
         "log probabilities are wrong{where}", Harm.WRONG_COUNT, "scores that are computed from them are wrong"
     ),

@@ -84,6 +84,11 @@ class _Row:
         return check.group if check else ""
 
     @property
+    def scope(self) -> Scope | None:
+        check = load().get(self.verdict.requirement.check)
+        return check.scope if check else None
+
+    @property
     def area(self) -> str:
         check = load().get(self.verdict.requirement.check)
         return check.area if check else ""
@@ -462,7 +467,7 @@ def _refusals(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
         )
     if null:
         names = [row.parameter for row in null]
-        drafts.append(_Draft("null-refused", null, subject=_named(names, "parameters"), affects=_refused_null))
+        drafts.append(_Draft("null-refused", null, subject=_named(names, "parameters"), affects=_refuses_null(names)))
     if forms:
         names = [row.id.rpartition(".")[2].replace("-", " ") for row in forms]
         drafts.append(_Draft("form-refused", forms, subject=", ".join(names)))
@@ -488,8 +493,12 @@ def _only_member(row: _Row, sent: _Sent) -> str:
     return next(iter(common)) if len(common) == 1 else ""
 
 
-def _refused_null(x: Exchange) -> bool:
-    return x.refused and isinstance(x.case.body, Mapping) and None in x.case.body.values()
+def _refuses_null(names: Collection[str]) -> Callable[[Exchange], bool]:
+    def refused_for_it(x: Exchange) -> bool:
+        body = x.case.body
+        return x.refused and isinstance(body, Mapping) and any(body.get(name, MISSING) is None for name in names)
+
+    return refused_for_it
 
 
 def _combines(row: _Row) -> bool:
@@ -711,6 +720,8 @@ def _describe(draft: _Draft, sent: _Sent) -> None:
             draft.kind = "text"
     if first.topic is Topic.COUNTS and first.mostly(lambda x: x.successful and x.usage is None):
         draft.kind = "no-usage"
+    elif first.topic is Topic.COUNTS and first.scope is Scope.STREAM:
+        draft.kind = "usage-chunk"
     if first.topic is Topic.CHOICES and first.mostly(lambda x: _one_for_each_prompt(x, sent.contract)):
         draft.kind, draft.subject, draft.about = "no-effect", "`n`", "n"
         draft.where = tuple(setting for setting in draft.where if setting != "n")

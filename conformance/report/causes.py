@@ -131,11 +131,9 @@ def shown(results: Mapping[str, Any]) -> list[Shown]:
 
 
 def explained(results: Mapping[str, Any]) -> list[Row]:
-    """The rows; one that has a cause, or is blocked by one, has a `because`: the relation, the anchor and the name."""
+    """The rows; one that is blocked has a `because`: the anchor and the name of its cause."""
     names = {cause["id"]: (f"cause-{number}", cause["name"]) for number, cause in enumerate(of(results), 1)}
-    rows = []
-    for row in results["requirements"]:
-        relation = "Blocked by" if row.get("blocked_by") else "Cause"
-        cause = names.get(row.get("blocked_by") or row.get("cause") or "")
-        rows.append({**row, "because": (relation, *cause)} if cause else row)
-    return rows
+    return [
+        {**row, "because": names[row["blocked_by"]]} if row.get("blocked_by") in names else row
+        for row in results["requirements"]
+    ]

@@ -36,6 +36,8 @@ from conformance.report.verdict_words import AREAS, MEANINGS, ORIGINS, word
 
 MOST_EXCHANGES: Final = 150
 MOST_LISTED: Final = 7
+MOST_IN_CAUSE: Final = 40
+"""Requirements listed beneath one cause; the others are in the table below."""
 MOST_REASONS: Final = 20
 MOST_CHARACTERS: Final = 140_000
 """Characters of responses in one report, shared by the exchanges that it shows."""
@@ -121,6 +123,7 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         headline=headline(results),
         rows=rows,
         causes=causes.shown(results),
+        most_in_cause=MOST_IN_CAUSE,
         broken=[row for row in rows if broken(row)],
         most_listed=MOST_LISTED,
         nothing_broken=(unjudged(results) and "Nothing was judged.") or "No requirement was seen broken.",
