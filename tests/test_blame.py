@@ -20,7 +20,7 @@ def broken(fault, **where):
 def test_choices_that_a_stream_does_not_have_are_no_matter_of_stop_echo_or_seed(fault):
     named = broken(fault)
     assert "choices.complete" in named
-    assert not {name for name in named if name.startswith(("stop.", "echo.", "effects.", "relations.many"))}
+    assert not {name for name in named if name.startswith(("stop.", "echo.", "effects.seed", "relations.many"))}
 
 
 @pytest.mark.slow

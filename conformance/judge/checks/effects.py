@@ -26,6 +26,8 @@ from conformance.model.exchange import Exchange, Group
 from conformance.model.parameter_traits import Role
 
 SEEDED = {"temperature": 1, "seed": 7}
+LONG_SUFFIX = 4
+"""Characters from which a text ends with the suffix by chance hardly ever. A choice."""
 AGREED = 3
 """More than one of three replies must agree, where repeatability is promised as best effort. A choice: with a third or
 fewer in agreement no caller could rely on it."""
@@ -143,18 +145,22 @@ def narrow_sampling_is_greedy(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="suffix",
     good=lambda: example(_suffix(" 4, 5", 9)) + example(_suffix(" and", 4)),
-    bad=lambda: example(_suffix(" 4, 5", 4)),
+    bad=lambda: example(_suffix(" 4, 5", 4)) + example(_suffix(" 4, 5 6, 7", 9)),
 )
 def suffix_is_used(group: Group, context: CheckContext) -> Findings:
     """A suffix that is accepted has an effect: the text or the number of prompt tokens differs from that without it.
 
-    Editors insert text between a prefix and a suffix; a server that ignores the suffix writes it a second time.
+    Editors insert text between a prefix and a suffix; a server that ignores the suffix, or appends it to the text,
+    writes it a second time.
 
-    Fix: pass the suffix to a model that can insert, or refuse it with a clear 4xx.
+    Fix: pass the suffix to a model that can insert, and return only what it inserts, or refuse it with a clear 4xx.
     """
     problem = not_comparable(group, "without", "with")
     if problem:
         yield problem
+        return
+    if appended := _with_suffix_behind(members(group, "with"), context):
+        yield appended
         return
     sides = [
         [(dict(texts(x)), counted(x, "prompt_tokens")) for x in members(group, role)] for role in ("without", "with")
@@ -176,6 +182,25 @@ def _same_text(reply: tuple[Mapping[int, str], int | None]) -> str:
     answers, prompt_tokens = reply
     counts = "" if prompt_tokens is None else f", and prompt_tokens is {prompt_tokens}"
     return f"the text is {show(' / '.join(answers.values()))}{counts}, with and without a suffix"
+
+
+def _with_suffix_behind(replies: Sequence[Exchange], context: CheckContext) -> Violation | None:
+    """The violation where the suffix stands behind each text that the limit ended; None where it does not.
+
+    A model may write the suffix itself, but the limit would end its text there only by chance.
+    """
+    cut = [
+        (x, answer.text, suffix)
+        for x in replies
+        if isinstance(suffix := context.request(x).get("suffix"), str) and len(suffix.strip()) >= LONG_SUFFIX
+        for answer in x.choices.values()
+        if answer.finish_reason == context.length
+    ]
+    if not cut or not all(text.endswith(suffix) for _, text, suffix in cut):
+        return None
+    x, text, suffix = cut[0]
+    seen = f"the text ends with the suffix {show(suffix)}: {show(text[-60:])}, though the limit ended it"
+    return Violation(f"{seen}; expected only what stands before it", case=x.case.id)
 
 
 @check(

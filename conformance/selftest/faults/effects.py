@@ -7,8 +7,9 @@ from dataclasses import replace
 from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation_parameters import GenerationParameters
+from conformance.reference.responses import Text
 from conformance.reference.tokenizer import EOS
-from conformance.selftest.edits import Json, sent, with_sampling
+from conformance.selftest.edits import Json, sent, with_sampling, with_text
 from conformance.selftest.fault import fault
 from conformance.selftest.own_parameters import has_role
 
@@ -70,6 +71,18 @@ def seed_is_ignored_beside_n(params: GenerationParameters, call: Call) -> Genera
 def suffix_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A suffix has no effect."""
     return replace(params, suffix="")
+
+
+@fault(
+    Stage.TEXTS,
+    "suffix_is_used",
+    needs=("suffix",),
+    also=("logprobs", "stop", "relations", "finish", "tokens", "usage", "echo", "sampling", "effects", "schema"),
+    imitates="The suffix stood behind each text.",
+)
+def suffix_is_appended(texts: list[Text], call: Call) -> list[Text]:
+    """Each text ends with the suffix."""
+    return [with_text(text, text.generation.text + call.params.suffix) for text in texts]
 
 
 @fault(Stage.PARAMETERS, "ignore_eos_goes_on", fits=has_role(Role.IGNORES_END), when=BOTH)
