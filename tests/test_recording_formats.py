@@ -527,7 +527,7 @@ def test_patterns_and_folders_name_files(tmp_path):
 # What must not be written
 
 
-SECRET = "zYxWvUtSrQpOnMlK"
+SECRET = "zY9xWv8UtSr7QpOn1MlK"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 The folder comes from CONFORMANCE_TRAFFIC: `exchanges/*.json`, each with provider, request and response as recorded.
 """
 
+import base64
+import gzip
 import json
 import os
 import sys
@@ -13,12 +15,15 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conformance.contract import load, providers
 from conformance.contract.validity import validity
 from conformance.judge import Traffic, judge_all
 from conformance.model import Level, Outcome, RequestCase, Validity
 from conformance.model.exchange import Attempt, Exchange, Piece
+from conformance.recording.load import load as load_recordings
+from conformance.run.recorded import audit
 
 FOLDER = os.environ.get("CONFORMANCE_TRAFFIC", "")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="set CONFORMANCE_TRAFFIC to a folder of recorded exchanges")
@@ -32,8 +37,8 @@ CHAT = "chat models that were let onto this route answer in another shape"
 EXPLAINED = [
     ("response.object.enum", "gpt-4o*", 'is "completion"', CHAT),
     ("chunk.object.enum", "gpt-4o*", 'is "completion"', CHAT),
-    ("response.choices[[]].logprobs.required", "gpt-4o*", "'logprobs' is absent", CHAT),
-    ("chunk.choices[[]].logprobs.required", "gpt-4o*", "'logprobs' is absent", CHAT),
+    ("response.choices[[]].logprobs.required", "gpt-4o*", "logprobs is absent", CHAT),
+    ("chunk.choices[[]].logprobs.required", "gpt-4o*", "logprobs is absent", CHAT),
     ("errors.envelope", "*", "error.message is ''", "a malformed key was once refused without a word"),
 ]
 
@@ -161,6 +166,70 @@ def test_what_an_sdk_kept_of_a_provider_does_not_fail_its_contract(told):
         if verdict.outcome is Outcome.FAIL and not explained(told, verdict)
     ]
     assert not found
+
+
+def yaml_cassette(path, url, request, reply):
+    interaction = {
+        "request": {"method": "POST", "uri": url, "body": request, "headers": {}},
+        "response": {
+            "status": {"code": reply["status"], "message": ""},
+            "headers": {name: [value] for name, value in reply["headers"].items()},
+            "body": {"string": reply["body"]},
+        },
+    }
+    (path / "a.yaml").write_text(yaml.safe_dump({"interactions": [interaction], "version": 1}), "utf-8")
+
+
+def har(path, url, request, reply):
+    headers = [{"name": name, "value": value} for name, value in reply["headers"].items()]
+    chunks = json.dumps([base64.b64encode(gzip.compress(reply["body"].encode())).decode()])
+    entry = {
+        "request": {"method": "POST", "url": url, "headers": [], "postData": {"text": request}},
+        "response": {
+            "status": reply["status"],
+            "headers": headers,
+            "content": {"size": 0, "text": chunks, "encoding": "base64"},
+        },
+    }
+    (path / "a.har").write_text(json.dumps({"log": {"entries": [entry]}}), "utf-8")
+
+
+def jsonl(path, url, request, reply):
+    line = {"request": {"url": url, "body": request}, "response": reply, "recorded_by": "wire"}
+    (path / "a.jsonl").write_text(json.dumps(line), "utf-8")
+
+
+def transcript(path, url, request, reply):
+    host, _, target = url.removeprefix("https://").partition("/")
+    head = "".join(f"{name}: {value}\r\n" for name, value in reply["headers"].items())
+    sent = f"POST /{target} HTTP/1.1\r\nHost: {host}\r\n\r\n{request}\r\n"
+    (path / "a.http").write_bytes(f"{sent}HTTP/1.1 {reply['status']} \r\n{head}\r\n{reply['body']}".encode())
+
+
+@pytest.mark.parametrize("write", [yaml_cassette, har, jsonl, transcript])
+@pytest.mark.parametrize(
+    "told",
+    [one for one in recordings() if one["provider"] in providers() and known(one) and raw(one)],
+    ids=lambda told: f"{told['n']}-{told['provider']}",
+)
+def test_no_format_adds_a_finding(told, write, tmp_path):
+    """As their recorders stored them: with the header fields of a coded body beside the decoded one."""
+    reply = {**told["response"], "headers": told["response"].get("headers") or {}}
+    request = told["request"]["body"]
+    url = told["request"].get("url") or "https://api.example/v1/completions"
+    write(tmp_path, url, request if isinstance(request, str) else json.dumps(request), reply)
+    contract = contract_of(told["provider"])
+    found = audit(
+        contract, load_recordings([tmp_path], contract), "", frozenset(row.id for row in contract.requirements)
+    )
+    assert (found.left_out.listed, found.unreadable, found.damaged) == ([], [], [])
+    (run,) = found.runs
+    broken = [
+        f"{verdict.requirement.id} {verdict.outcome}: {verdict.reason}"
+        for verdict in run.verdicts
+        if verdict.outcome in BROKEN and not explained(told, verdict)
+    ]
+    assert broken == []
 
 
 def test_genuine_traffic_is_really_looked_at():

@@ -85,9 +85,10 @@ def exchange(contract: Contract, recorded: Recorded, origin: str, name: str) -> 
 
 
 def _words(credential: str) -> list[str]:
-    """The words of a credential; of a cookie its values too."""
-    words = re.split(r"[\s;]+", credential)
-    return [*words, *(word.partition("=")[2] for word in words)]
+    """The secret words of a credential: not the scheme before it, and of a cookie the values too."""
+    words = re.split(r"[\s;]+", credential.strip())
+    secret = words[1:] if len(words) > 1 and words[0].isalpha() else words
+    return [*secret, *filter(None, (word.partition("=")[2] for word in secret))]
 
 
 def _address(contract: Contract, method: str, url: str) -> tuple[str, str, str]:
