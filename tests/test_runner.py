@@ -419,6 +419,20 @@ def test_an_interrupted_run_is_resumed_without_sending_anything_twice(tmp_path):
     assert 0 < first.started_at < second.started_at
 
 
+@pytest.mark.parametrize("lost", [0, 1, 3, 5])
+def test_a_run_that_is_resumed_late_has_the_same_verdicts_within_the_same_budget(tmp_path, doubtful, lost):
+    path, budget = tmp_path / "exchanges.ndjson", Budget(requests=6)
+    whole, server = go(says(), pair_of(), context=doubtful, record=path, budget=budget)
+    assert len(server.requests) == 6, "the budget is spent, four attempts of it on repeats"
+    lines = path.read_bytes().splitlines(keepends=True)
+    attempts = [place for place, line in enumerate(lines) if b'"record":"attempt"' in line]
+    path.write_bytes(b"".join(lines[: attempts[-lost - 1] + 1] if lost else lines))
+    again, server = go(says(), pair_of(), context=doubtful, record=path, budget=budget, resume=True)
+    assert [v.outcome for v in again.verdicts] == [v.outcome for v in whole.verdicts]
+    assert (again.incomplete, again.totals["requests"]) == (whole.incomplete, 6)
+    assert len(server.requests) == lost
+
+
 def test_what_was_in_flight_counts_as_an_attempt_of_its_own(tmp_path):
     path = tmp_path / "exchanges.ndjson"
     go(by_seed(s2=hostile.in_turn(says("503 Busy"), says())), record=path)
