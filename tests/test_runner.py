@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +37,7 @@ from conformance.model import (
 )
 from conformance.model.budget import Budget
 from conformance.model.exchange import Attempt, Exchange
+from conformance.report import outputs
 from conformance.run import run
 from conformance.run.confirm import confirmation_phases
 from conformance.run.preflight import first, obstacle
@@ -523,3 +528,33 @@ def test_what_breaks_off_alone_as_well_is_not_blamed_on_the_others():
     answer = one_at_a_time(says(), hostile.raw(hostile.head("200 OK", length=50) + b"{"), alone_too=True)
     made, _ = go(answer, one_wave(*numbered(8)), context=contract(requirements=(COMPLETE, BESIDE)))
     assert [verdict.outcome for verdict in made.verdicts] == [Outcome.FAIL, Outcome.NOT_APPLICABLE]
+
+
+# A full disk
+
+
+def test_a_disk_that_is_full_is_named_and_the_run_can_be_resumed(tmp_path):
+    def with_limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # no file grows beyond, as on a full disk
+
+    words = [sys.executable, "-m", "conformance", "run", "openai", "--select", "usage.*", "-q", "--out", str(tmp_path)]
+    full = subprocess.run(words, preexec_fn=with_limit, capture_output=True, text=True, check=False)
+    (message,) = full.stderr.splitlines()
+    assert full.returncode == 3
+    assert "exchanges.ndjson: No space left on device; make room, and continue with --resume" in message
+    again = subprocess.run([*words, "--resume"], capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path, monkeypatch):
+    (tmp_path / "results.json").write_text("before")
+
+    def fails(self, data, *_):
+        with self.open("wb") as file:
+            file.write(data[:3].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fails)
+    with pytest.raises(OSError, match="No space"):
+        outputs._write(tmp_path / "results.json", "after")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("results.json", b"before")]

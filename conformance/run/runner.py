@@ -96,8 +96,7 @@ def run(
     `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `select` are the
     requirements whose verdicts are confirmed and whose failures are shrunk: all where it is None. `mark` identifies the
     plan lock in the header of the recording. Once `stop_after` selected requirements are seen to fail, the phases that
-    remain are not sent; 0 sends all. `opened` is called once the recording
-    belongs to this run.
+    remain are not sent; 0 sends all. `opened` is called once the recording belongs to this run.
     """
     endpoint = Endpoint(
         name or contract.provider,
