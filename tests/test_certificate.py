@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
 import stat
 from base64 import b64decode
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
@@ -255,6 +257,19 @@ def test_a_plan_for_somebody_else_or_of_another_time_is_refused(conformance, cas
     (case.home / "other.lock").write_bytes(canonical(sealed(told)) + b"\n")
     err = conformance("run", "madeup", "--specs", whole.specs[0], "--plan", case.home / "other.lock")[2]
     assert "is not what is planned here" in err
+
+
+def test_a_run_that_is_refused_leaves_the_plan_of_the_run_that_goes_on(conformance, whole):
+    there = ("--specs", whole.specs[0])
+    claims = [word for claim in CLAIMS for word in ("--claim", claim)]
+    for name in ("first.lock", "second.lock"):
+        assert conformance("plan", "madeup", *there, *claims, "--lock", name)[0] == 0
+    assert conformance("run", "madeup", *there, "--plan", "first.lock", "-q")[0] == 0
+    with (Path("reports/madeup") / RECORDING).open("ab") as going_on:
+        fcntl.flock(going_on, fcntl.LOCK_EX)
+        code, _, err = conformance("run", "madeup", *there, "--plan", "second.lock", "-q")
+    assert (code, "another run is writing to it" in err) == (2, True)
+    assert Path("reports/madeup/plan.lock").read_bytes() == Path("first.lock").read_bytes()
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"format":"conformance-plan/1"}\n'])

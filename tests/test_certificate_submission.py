@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -63,6 +66,8 @@ def submitted(case):
     """What a vendor hands in."""
     folder = case.home / "submission"
     folder.mkdir()
+    signed = tomllib.loads(product(case))
+    case.resigned(lambda told: told["predicate"][OURS].update(product=signed))
     shutil.copytree(case.bundle, folder / "bundle", ignore=lambda *_: ["certificate"])
     for path in case.certificate.parent.iterdir():
         shutil.copy(path, folder)
@@ -127,6 +132,8 @@ def test_a_nonce_that_the_registry_knows(check, case, submitted):
         (lambda folder: shutil.rmtree(folder / "bundle"), "bundle is missing"),
         (lambda folder: (folder / "certificate.json").unlink(), "certificate.json is missing"),
         (lambda folder: (folder / "my.key").write_text("x"), "my.key does not belong in a submission"),
+        (lambda folder: (folder / ".gitattributes").write_text("x"), ".gitattributes does not belong in a submission"),
+        (lambda folder: (folder / "bundle/certificate").write_text("x"), "bundle/certificate is not covered"),
         (lambda folder: (folder / "badge.svg").write_text("<svg/>"), "PAGE_DIFFERS"),
         (
             lambda folder: (folder / "README.md").write_text("# Made-up\n"),
@@ -154,6 +161,8 @@ def test_what_is_not_in_order_is_named(check, submitted, change, says):
         ({"website": "javascript:alert"}, "expected an https address"),
         ({"vendor": ""}, "lacks vendor"),
         ({"price": "1"}, "has 'price'"),
+        ({"vendor": "Mallory Inc"}, "vendor is 'Mallory Inc'; certified was 'Made-up Ltd'"),
+        ({"name": "Another text"}, "name is 'Another text'; certified was 'Made-up text'"),
     ],
 )
 def test_a_product_that_is_not_what_was_certified(check, submitted, case, more, says):
@@ -161,6 +170,22 @@ def test_a_product_that_is_not_what_was_certified(check, submitted, case, more, 
     code, out = check()
     assert code == 1
     assert any(line.startswith("NO") and says in line for line in out.splitlines()), out
+
+
+def test_a_certificate_of_no_product_is_nobodys(check, submitted, case):
+    shutil.copy(certified().certificate, submitted)
+    code, out = check()
+    assert code == 1
+    assert "the certificate names no product; sign one with `certify --product product.toml`" in out
+
+
+def test_a_product_is_signed_with_the_certificate(case, submitted, tmp_path):
+    given = ("--key", case.key, "--specs", case.specs[0], "--out", tmp_path / "out", "--product")
+    arguments = [str(one) for one in ("certify", case.bundle, *given)]
+    assert _guarded([*arguments, str(submitted / "product.toml")], debug=False) == 0
+    signed = json.loads(b64decode(json.loads((tmp_path / "out" / "certificate.json").read_bytes())["payload"]))
+    assert signed["predicate"][OURS]["product"]["vendor"] == "Made-up Ltd"
+    assert "Made-up Ltd: Made-up text 9" in (tmp_path / "out" / "certificate.html").read_text("utf-8")
 
 
 # What a registry is given

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -168,6 +169,7 @@ def test_a_gate_that_never_judged_is_not_green(tmp_path, machine):
 def test_the_comment_replaces_the_last_one_or_is_the_first_and_fits(tmp_path, machine):
     reports = tmp_path / "reports" / "a"
     reports.mkdir(parents=True)
+    began(machine)
     (reports / "summary.md").write_text("x" * 100_000, "utf-8")
     (reports.parent / "summary.md").write_text("## Conformance\n", "utf-8")
     done = bash(STEPS["Comment"]["run"], tmp_path, machine, OUT="reports", NUMBER="7")
@@ -177,6 +179,29 @@ def test_the_comment_replaces_the_last_one_or_is_the_first_and_fits(tmp_path, ma
     assert second.startswith("pr comment 7 --repo a/b --body-file ")
     told = Path(second.partition("--body-file ")[2]).read_text("utf-8")
     assert (told.startswith("## Conformance\n"), len(told)) == (True, 60_000)
+
+
+def began(machine):
+    """The step Judge has begun, a second ago."""
+    stamp = Path(machine["RUNNER_TEMP"]) / "conformance-began"
+    stamp.write_text("")
+    os.utime(stamp, (time.time() - 1,) * 2)
+
+
+def test_what_the_checkout_brought_is_not_commented(tmp_path, machine):
+    for name in ("old", "evil"):
+        (tmp_path / "reports" / name).mkdir(parents=True)
+    (tmp_path / "secret").write_text("GH_TOKEN=abc")
+    (tmp_path / "reports" / "old" / "summary.md").write_text("Conforms, says the checkout")
+    os.utime(tmp_path / "reports" / "old" / "summary.md", (1, 1))
+    began(machine)
+    (tmp_path / "reports" / "evil" / "summary.md").symlink_to(tmp_path / "secret")
+    assert bash(STEPS["Comment"]["run"], tmp_path, machine, OUT="reports", NUMBER="7").returncode == 0
+    assert not (tmp_path / "gh.txt").exists()
+    (tmp_path / "reports" / "summary.md").write_text("## Conformance\n")
+    assert bash(STEPS["Comment"]["run"], tmp_path, machine, OUT="reports", NUMBER="7").returncode == 0
+    posted = (tmp_path / "gh.txt").read_text().splitlines()[-1].partition("--body-file ")[2]
+    assert Path(posted).read_text() == "## Conformance\n"
 
 
 def test_without_a_summary_nothing_is_commented(tmp_path, machine):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +37,7 @@ from conformance.model import (
 )
 from conformance.model.budget import Budget
 from conformance.model.exchange import Attempt, Exchange
+from conformance.report import outputs
 from conformance.run import run
 from conformance.run.confirm import confirmation_phases
 from conformance.run.preflight import first, obstacle
@@ -419,6 +424,20 @@ def test_an_interrupted_run_is_resumed_without_sending_anything_twice(tmp_path):
     assert 0 < first.started_at < second.started_at
 
 
+@pytest.mark.parametrize("lost", [0, 1, 3, 5])
+def test_a_run_that_is_resumed_late_has_the_same_verdicts_within_the_same_budget(tmp_path, doubtful, lost):
+    path, budget = tmp_path / "exchanges.ndjson", Budget(requests=6)
+    whole, server = go(says(), pair_of(), context=doubtful, record=path, budget=budget)
+    assert len(server.requests) == 6, "the budget is spent, four attempts of it on repeats"
+    lines = path.read_bytes().splitlines(keepends=True)
+    attempts = [place for place, line in enumerate(lines) if b'"record":"attempt"' in line]
+    path.write_bytes(b"".join(lines[: attempts[-lost - 1] + 1] if lost else lines))
+    again, server = go(says(), pair_of(), context=doubtful, record=path, budget=budget, resume=True)
+    assert [v.outcome for v in again.verdicts] == [v.outcome for v in whole.verdicts]
+    assert (again.incomplete, again.totals["requests"]) == (whole.incomplete, 6)
+    assert len(server.requests) == lost
+
+
 def test_what_was_in_flight_counts_as_an_attempt_of_its_own(tmp_path):
     path = tmp_path / "exchanges.ndjson"
     go(by_seed(s2=hostile.in_turn(says("503 Busy"), says())), record=path)
@@ -509,3 +528,33 @@ def test_what_breaks_off_alone_as_well_is_not_blamed_on_the_others():
     answer = one_at_a_time(says(), hostile.raw(hostile.head("200 OK", length=50) + b"{"), alone_too=True)
     made, _ = go(answer, one_wave(*numbered(8)), context=contract(requirements=(COMPLETE, BESIDE)))
     assert [verdict.outcome for verdict in made.verdicts] == [Outcome.FAIL, Outcome.NOT_APPLICABLE]
+
+
+# A full disk
+
+
+def test_a_disk_that_is_full_is_named_and_the_run_can_be_resumed(tmp_path):
+    def with_limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # no file grows beyond, as on a full disk
+
+    words = [sys.executable, "-m", "conformance", "run", "openai", "--select", "usage.*", "-q", "--out", str(tmp_path)]
+    full = subprocess.run(words, preexec_fn=with_limit, capture_output=True, text=True, check=False)
+    (message,) = full.stderr.splitlines()
+    assert full.returncode == 3
+    assert "exchanges.ndjson: No space left on device; make room, and continue with --resume" in message
+    again = subprocess.run([*words, "--resume"], capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path, monkeypatch):
+    (tmp_path / "results.json").write_text("before")
+
+    def fails(self, data, *_):
+        with self.open("wb") as file:
+            file.write(data[:3].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fails)
+    with pytest.raises(OSError, match="No space"):
+        outputs._write(tmp_path / "results.json", "after")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("results.json", b"before")]

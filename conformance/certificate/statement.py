@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -43,6 +43,7 @@ class CertificateTerms:
     key: Public
     issued_at: datetime
     days: int
+    product: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def expires_on(self) -> date:
@@ -59,6 +60,7 @@ def statement(examined: Examined, hashes: Mapping[str, str], terms: CertificateT
         "issuer": terms.issuer,
         "keyid": terms.key.id,
         "public_key": str(terms.key),
+        **({"product": dict(terms.product)} if terms.product else {}),
     }
     subject = [{"name": name, "digest": {"sha256": value}} for name, value in sorted(hashes.items())]
     predicate = derived(examined)

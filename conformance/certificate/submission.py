@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.certificate.bundle import OWN
 from conformance.certificate.issue import CERTIFICATE
 from conformance.certificate.page import PAGE
 from conformance.certificate.statement import OURS
@@ -19,6 +20,7 @@ from conformance.config.toml_file import read as read_toml
 SCHEMA: Final = "certificate/product.schema.json"
 PRODUCT, README, BUNDLE = "product.toml", "README.md", "bundle"
 OPTIONAL: Final = frozenset({PAGE, "badge.svg", "badge.json"})
+TOO_LARGE: Final = "too large:"
 MOST_BYTES: Final = 200 * 1024 * 1024
 COMMANDS: Final = ("conformance plan", "conformance run")
 _HEADING: Final = re.compile(r"^#+ .*reproduc", re.IGNORECASE | re.MULTILINE)
@@ -35,7 +37,10 @@ class Entry:
 
 def checked(folder: Path, known: VerifierKnowledge, day: date, specs: Sequence[Path] = ()) -> Iterator[Entry]:
     """All points of the checklist."""
-    yield from _files(folder)
+    faults = list(_files(folder))
+    yield from faults
+    if any(fault.said.startswith(TOO_LARGE) for fault in faults):
+        return  # nothing of it is read
     verified = Verified(())
     if (folder / CERTIFICATE).is_file():
         evidence = folder / BUNDLE if (folder / BUNDLE).is_dir() else None
@@ -47,19 +52,22 @@ def checked(folder: Path, known: VerifierKnowledge, day: date, specs: Sequence[P
 
 
 def _files(folder: Path) -> Iterator[Entry]:
-    present = {path.name for path in folder.iterdir() if not path.name.startswith(".git")}
+    present = {path.name for path in folder.iterdir()}
     needed = {CERTIFICATE, BUNDLE, PRODUCT, README}
     for name in sorted(needed - present):
         yield Entry("files", False, f"{name} is missing; expected {', '.join(sorted(needed))}")
     for name in sorted(present - needed - OPTIONAL):
         yield Entry("files", False, f"{name} does not belong in a submission; remove it")
+    if (folder / BUNDLE / OWN).exists():
+        yield Entry("files", False, f"{BUNDLE}/{OWN} is not covered by the signature; remove it")
     links = [path for path in folder.rglob("*") if path.is_symlink()]
     for path in links[:1]:
         yield Entry("files", False, f"{path.relative_to(folder)} is a symbolic link; replace it with the file")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if size > MOST_BYTES:
-        yield Entry("files", False, f"{size:,} bytes; expected {MOST_BYTES:,} at most")
-    if needed <= present <= needed | OPTIONAL and not links and size <= MOST_BYTES:
+        yield Entry("files", False, f"{TOO_LARGE} {size:,} bytes; expected {MOST_BYTES:,} at most")
+    whole = needed <= present <= needed | OPTIONAL and not (folder / BUNDLE / OWN).exists()
+    if whole and not links and size <= MOST_BYTES:
         yield Entry("files", True, f"{len(present)} entries, {size:,} bytes")
 
 
@@ -98,6 +106,12 @@ def _differences(product: dict[str, Any], verified: Verified) -> Iterator[str]:
     if not verified.statement:
         return
     ours = verified.statement["predicate"][OURS]
+    signed = ours.get("product")
+    if signed is None:
+        yield f"the certificate names no product; sign one with `certify --product {PRODUCT}`"
+    elif signed != product:
+        names = sorted(name for name in signed.keys() | product.keys() if signed.get(name) != product.get(name))
+        yield f"{PRODUCT}: {names[0]} is {product.get(names[0])!r}; certified was {signed.get(names[0])!r}"
     certified = {
         "contract": ours["contract"]["provider"],
         "endpoint": ours["target"]["base_url"],

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from conformance.cli.certificates import FOLDER, print_rejections, print_statement, specs_option
+from conformance.cli.certificates import FILE, FOLDER, print_rejections, print_statement, specs_option
 from conformance.cli.printing import say
 from conformance.config.settings import SettingsError
 from conformance.model.exit_codes import ExitCode
@@ -31,6 +31,9 @@ ASSURANCES: Final = ("self-reported", "audited", "independent")
 )
 @click.option("--nonce", metavar="TEXT", help="The nonce that you issued for the plan; required unless self-reported.")
 @click.option("--issuer", default="", metavar="NAME", help="The issuer's name, for readers.")
+@click.option(
+    "--product", type=FILE, metavar="FILE", help="The product.toml to sign with it, which a submission needs."
+)
 @specs_option
 def certify_command(
     bundle: Path,
@@ -40,6 +43,7 @@ def certify_command(
     assurance: str,
     nonce: str | None,
     issuer: str,
+    product: Path | None,
     specs: tuple[Path, ...],
 ) -> int:
     """Sign what the run in BUNDLE shows: writes certificate.json, a page and a badge.
@@ -52,13 +56,17 @@ def certify_command(
     from conformance.certificate.bundle import OWN
     from conformance.certificate.issue import issue
     from conformance.certificate.statement import FAILED, CertificateTerms
+    from conformance.certificate.submission import SCHEMA
     from conformance.config.settings import Settings
+    from conformance.config.toml_file import read as read_toml
 
     try:
         private = keys.load(key)
     except keys.KeyFileError as error:
         raise SettingsError(str(error)) from None
-    terms = CertificateTerms(assurance, " ".join(issuer.split()), private.public, datetime.now(UTC), days)
+    described = read_toml(product, SCHEMA) if product else {}
+    issuer = " ".join(issuer.split())
+    terms = CertificateTerms(assurance, issuer, private.public, datetime.now(UTC), days, described)
     secret = Settings("").key
     issued = issue(bundle, private, terms, nonce=nonce, specs=specs, secrets=[secret] if secret else [])
     if issued.faults:

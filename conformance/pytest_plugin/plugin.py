@@ -9,6 +9,7 @@ PYTEST_DONT_REWRITE: there is no assertion here, and the command line imports th
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import sys
@@ -203,6 +204,18 @@ def _requirement_id(item: pytest.Item) -> str:
     return name
 
 
+def _disk_full(error: BaseException) -> OSError | None:
+    """The error that says that a file could not grow, if that is what went wrong."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} else None
+
+
+def _no_room(error: OSError) -> str:
+    advice = "make room, and continue with --resume, or start again if the run has a locked plan"
+    return f"{error.filename or 'a file'}: {error.strerror}; {advice}"
+
+
 def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract: Contract, ids: set[str]) -> None:
     watcher = config.hook.pytest_conformance_watcher(contract=contract)
     most_failures = config.option.maxfail
@@ -228,11 +241,15 @@ def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract
         pytest.exit(str(error), returncode=ExitCode.USAGE_ERROR)
     except OSError as error:
         _write_no_page(config)
+        if _disk_full(error) is not None:
+            pytest.exit(_no_room(error), returncode=ExitCode.INCOMPLETE)
         pytest.exit(
             f"{error.filename or 'a file'} cannot be written: {error.strerror}", returncode=ExitCode.USAGE_ERROR
         )
     except Exception as error:  # noqa: BLE001 - any other error is a fault of the suite
         _write_no_page(config)
+        if (full := _disk_full(error)) is not None:
+            pytest.exit(_no_room(full), returncode=ExitCode.INCOMPLETE)
         traceback.print_exc()
         pytest.exit(f"internal error of the suite, please report it: {error}", returncode=ExitCode.SUITE_FAULT)
 

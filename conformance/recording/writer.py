@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,7 @@ class Recorder:
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
         """Begin a new file; an existing one is replaced."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
         self._file = _locked(path, path.open("ab", buffering=0))
         self._file.truncate(0)
         self._last_hash = GENESIS
@@ -33,6 +35,7 @@ class Recorder:
     def resume(cls, path: Path, recording: Recording) -> Recorder:
         """Continue after the last valid record of a recording; a torn last line and a footer are overwritten."""
         recorder = cls.__new__(cls)
+        recorder._path = path
         recorder._file = _locked(path, path.open("r+b", buffering=0))
         recorder._file.truncate(recording.valid_bytes)
         recorder._file.seek(0, os.SEEK_END)
@@ -80,7 +83,12 @@ class Recorder:
     def _append(self, kind: str, content: Mapping[str, Any]) -> None:
         line, self._last_hash = chained_line({"record": kind, **content}, self._last_hash)
         self._records += 1
-        self._file.write(line)
+        try:
+            written = self._file.write(line)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self._path)) from None
+        if written != len(line):  # the rest did not fit: the torn line is dropped when the run is resumed
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
 
 def _locked(path: Path, file: FileIO) -> FileIO:

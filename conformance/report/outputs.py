@@ -34,7 +34,7 @@ def write(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange
     Without `page`, report.html is left out.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / index.RESULTS).write_text(dumps(results), "utf-8")
+    _write(folder / index.RESULTS, dumps(results))
     _keep_failures(folder / drawn_failures.NAME, drawn.failures(results))
     derive(folder, results, exchanges, page=page)
 
@@ -49,10 +49,20 @@ def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchang
     """Write everything that is made from results.json, without changing results.json."""
     recorded = tuple(exchanges)
     for name, render in MADE.items():
-        (folder / name).write_text(render(results), "utf-8")
+        _write(folder / name, render(results))
     _write_bodies(folder, results, recorded)
     if page:
-        (folder / index.REPORT).write_text(report_page.render(results, recorded, str(folder)), "utf-8")
+        _write(folder / index.REPORT, report_page.render(results, recorded, str(folder)))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file whole or not at all: the one before stays where the disk is full."""
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        beside.write_text(text, "utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _write_bodies(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,6 +87,7 @@ def launch(settings: Settings, watcher: Watcher | None = None, stop_after: int =
                 select=selected,
                 shrink=settings.shrink and not lock,  # shrunk requests are not in the locked plan
                 mark=lock.mark if lock else None,
+                opened=partial(_keep_plan, settings),
                 watcher=watcher or UNWATCHED,
                 stop_after=stop_after,
             )
@@ -162,17 +164,24 @@ def waivers_from_settings(settings: Settings) -> tuple[waivers.Waiver, ...]:
 
 
 def _lock(settings: Settings, contract: Contract) -> PlanLock | None:
-    """The plan lock of --plan, checked, and copied beside the recording."""
+    """The plan lock of --plan, checked."""
     if settings.plan is None:
         return None
-    from conformance.recording import plan_lock
     from conformance.run import locked_run
 
     lock = locked_run.read(settings.plan)
     locked_run.check(lock, contract, settings, has_key=not settings.base_url or bool(settings.key))
-    settings.folder.mkdir(parents=True, exist_ok=True)
-    (settings.folder / plan_lock.NAME).write_bytes(settings.plan.read_bytes())
     return lock
+
+
+def _keep_plan(settings: Settings) -> None:
+    """Copy the plan lock beside the recording, once the recording belongs to this run."""
+    from conformance.recording.plan_lock import NAME
+
+    if settings.plan is not None and settings.plan.resolve() != (settings.folder / NAME).resolve():
+        beside = settings.folder / f"{NAME}.new"
+        beside.write_bytes(settings.plan.read_bytes())
+        beside.replace(settings.folder / NAME)
 
 
 @contextmanager

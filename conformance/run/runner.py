@@ -89,13 +89,14 @@ def run(
     mark: Mapping[str, str] | None = None,
     watcher: Watcher = UNWATCHED,
     stop_after: int = 0,
+    opened: Callable[[], object] = lambda: None,
 ) -> Run:
     """Send a plan to a target and judge what comes back. Ctrl-C and SIGTERM end it early, with a partial result.
 
     `record` is where exchanges are kept; with `resume`, what is recorded there is not sent again. `select` are the
     requirements whose verdicts are confirmed and whose failures are shrunk: all where it is None. `mark` identifies the
     plan lock in the header of the recording. Once `stop_after` selected requirements are seen to fail, the phases that
-    remain are not sent; 0 sends all.
+    remain are not sent; 0 sends all. `opened` is called once the recording belongs to this run.
     """
     endpoint = Endpoint(
         name or contract.provider,
@@ -118,6 +119,7 @@ def run(
     started_at, start = round(time.time(), 3), time.monotonic()
     previous = read(record) if resume and record is not None and record.exists() else None
     with _recorder(record, previous, {**header, "started_at": started_at}) as recorder:
+        opened()
         state = RunState(
             contract=contract,
             target=target,
@@ -224,6 +226,8 @@ class RunState:
     phases: list[Phase] = field(default_factory=list)
     completed: dict[str, Exchange] = field(default_factory=dict)
     unsent: dict[str, str] = field(default_factory=dict)
+    uncharged: dict[str, Exchange] = field(default_factory=dict)  # recorded repeats and shrunk requests, until they are
+    # planned again: charged before, they would take the room in which they were chosen
     earlier_attempts: dict[str, tuple[Attempt, ...]] = field(default_factory=dict)
     stop_reason: str = ""
     unconfirmed: str = ""
@@ -410,6 +414,9 @@ class RunState:
         if duplicate is not None:
             raise ValueError(f"the plan has two cases with the id {duplicate}")
         self.phases.append(phase)
+        for case in phase.cases:
+            if case.id in self.uncharged:
+                self._charge(self.uncharged.pop(case.id))
         if self.recorder is not None and (self.previous is None or phase not in self.previous.phases):
             self.recorder.planned(phase)
         self.watcher.planned(phase)
@@ -420,9 +427,10 @@ class RunState:
             return
         for exchange in self.previous.exchanges:
             self.completed[exchange.case.id] = exchange
-            cost = (reported(exchange.usage) if exchange.successful else None) or Cost()
-            self.account.attempts += len(exchange.attempts)
-            self.account.settle(Cost(), cost)
+            if _follows_verdicts(exchange.case):
+                self.uncharged[exchange.case.id] = exchange
+            else:
+                self._charge(exchange)
         in_flight = {
             case: Attempt(started_at, None, ending=Ending.TRUNCATED, error=CUT_OFF)
             for case, started_at in self.previous.lost.items()
@@ -436,6 +444,11 @@ class RunState:
                 self.earlier_attempts[case.id] += (in_flight[case.id],)
                 if self.recorder is not None:
                     self.recorder.attempted(case, in_flight[case.id], False)
+
+    def _charge(self, exchange: Exchange) -> None:
+        """Count what a recorded exchange took."""
+        self.account.attempts += len(exchange.attempts)
+        self.account.settle(Cost(), (reported(exchange.usage) if exchange.successful else None) or Cost())
 
     def recording_watcher(self) -> Watcher:
         """A watcher that records what happens, keeps what is completed, and tells the run's own watcher."""
@@ -497,6 +510,11 @@ class RunState:
 def _about(verdict: Verdict, cases: set[str]) -> tuple[tuple[str, ...], ...]:
     """The doubts of a verdict that one of these cases left."""
     return tuple(doubt for doubt in verdict.repeat if not cases.isdisjoint(doubt))
+
+
+def _follows_verdicts(case: RequestCase) -> bool:
+    """Whether a case is sent because of verdicts on others, with what the plan leaves of the budget."""
+    return bool(case.repeats) or case.origin == SHRINK
 
 
 @contextmanager
