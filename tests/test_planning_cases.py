@@ -15,8 +15,9 @@ from conformance.model.json_text import MISSING, json_equal, loads
 from conformance.plan.boundaries import beyond, ends, open_ends
 from conformance.plan.context import TOKENS_SHORT, PlanContext
 from conformance.plan.covering_rows import coverage, rows
-from conformance.plan.factors import Factor, factors
-from conformance.plan.input_model import WRONG_NAMES, inputs, invalid_classes
+from conformance.plan.factors import SCORED, Factor, factors
+from conformance.plan.follow_ups import of_classes
+from conformance.plan.input_model import PLAIN_TEXTS, WRONG_NAMES, inputs, invalid_classes
 from conformance.plan.parameter_values import factor_level, inside, sample_levels
 from conformance.plan.protocol import escaped
 
@@ -343,3 +344,46 @@ class TestProtocol:
             assert not [name for name, _ in case.headers if name.lower() == "authorization"]
         used = {case.credential for case in plan("openai", "full").cases}
         assert used == set(Credential)
+
+
+GATE = [plan(provider) for provider in PROVIDERS]
+
+
+class TestRichRequestsOfGate:
+    """Each valid request of `gate` shows much at once, because there is room for few."""
+
+    @pytest.mark.parametrize("found", GATE, ids=PROVIDERS)
+    def test_a_stream_has_several_prompts_choices_and_log_probabilities_together(self, found):
+        streams = [body for body in bodies(found.cases) if body.get("stream") is True]
+        assert any(SCORED.items() <= body.items() for body in streams)
+        assert any(len(set(body["prompt"])) < len(body["prompt"]) for body in streams if SCORED.items() <= body.items())
+
+    @pytest.mark.parametrize("found", GATE, ids=PROVIDERS)
+    def test_texts_of_every_class_come_back_in_a_stream_where_there_is_an_echo(self, found):
+        echoed = [body for body in bodies(found.cases) if body.get("echo") is True and body.get("stream") is True]
+        sent = {text for body in echoed for text in body["prompt"] if isinstance(text, str)}
+        assert sent.issuperset(PLAIN_TEXTS) is ("echo" in found.contract.parameters)
+
+    @pytest.mark.parametrize("found", GATE, ids=PROVIDERS)
+    def test_refusals_meet_plain_streamed_and_rich_requests(self, found):
+        settings = Counter(
+            (case.body.get("stream") is True, case.body.get("n") == SCORED["n"])
+            for case in invalid(found)
+            if isinstance(case.body, dict)
+        )
+        assert min(settings[streams, rich] for streams in (True, False) for rich in (True, False)) > 1
+
+    @pytest.mark.parametrize("found", GATE, ids=PROVIDERS)
+    def test_a_wrong_key_is_sent_in_another_setting_than_none(self, found):
+        wrong = {case.credential: case.body for case in found.cases if case.credential is not Credential.KEY}
+        assert wrong[Credential.NONE].get("stream") is True
+        assert wrong[Credential.PROLONGED].get("stream") is not True
+
+    def test_some_nulls_are_streamed(self):
+        streamed = [body for body in bodies(plan("openai").cases) if body.get("stream") is True]
+        assert any(body.get("n", 1) is None for body in streamed)
+
+    def test_stop_sequences_are_taken_from_the_texts_by_class(self):
+        assert of_classes(["One (two)\n", "\u6771\u4eac \u5927\u962a"]) == ["\u4eac", "(", "\n"]
+        assert of_classes(["one two"]) == [" "]
+        assert of_classes(["one", ""]) == []
