@@ -318,6 +318,7 @@ def alternatives_are_the_likeliest(group: Group, context: CheckContext) -> Findi
             yield attribute_to(violation or next(iter(findings), _NOTHING_TO_RANK), x.case.id)
 
 
+CLAMPED = -100.0  # below it lies no probability of a 32-bit softmax, but what engines send for one that is unknown
 _NOTHING_TO_RANK: Finding = Inconclusive("the two replies list no alternatives of the same token")
 
 
@@ -329,7 +330,7 @@ def _passed_over_in(few: Choice, many: Choice, number: int) -> Iterator[Finding]
     longer = dict(alternatives_by_position(others))
     for index, top in alternatives_by_position(lists):
         whole = longer.get(index, {})
-        numbers = all(map(_is_logprob, (*top.values(), *whole.values())))
+        numbers = all(_is_logprob(value) and value > CLAMPED for value in (*top.values(), *whole.values()))
         if index > same or not whole or not numbers or not all(map(_is_comparable, (*top, *whole))):
             continue
         # the sampled token may be listed in addition, however unlikely it is

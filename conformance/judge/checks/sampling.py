@@ -8,12 +8,13 @@ from typing import Any
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
 from conformance.judge.checks.effects import is_informative
 from conformance.judge.checks.logprobs import is_number
-from conformance.judge.checks.logprobs_text import prompt_of
+from conformance.judge.checks.logprobs_text import first_generated, prompt_of
 from conformance.judge.checks.stop import generated_text
 from conformance.judge.comparison import constant, members, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Choice, Exchange, Group
+from conformance.model.request_view import RequestView
 
 DRAWS = 6
 """How many equal draws are needed for a violation; see CERTAIN."""
@@ -104,17 +105,21 @@ def _is_improbable(replies: Sequence[Exchange], context: CheckContext) -> bool:
     below, texts of several prompts are needed, because a model may be certain of one, such as of numbers in sequence.
     """
     request, drawn = context.request(replies[0]), _drawn(replies[0], context)
-    logprobs_of_texts = [total for x in replies for item in x.choices.values() if (total := _logprob(item)) is not None]
-    if logprobs_of_texts and not request.echo:
+    logprobs_of_texts = [
+        total for x in replies for item in x.choices.values() if (total := _logprob(item, request)) is not None
+    ]
+    if logprobs_of_texts:
         return min(logprobs_of_texts) < CERTAIN
     prompts = {index: prompt_of(request, index) for index in drawn}
     not_copied = {prompt for index, prompt in prompts.items() if drawn[index].strip() not in str(prompt)}
     return len(not_copied) > (request.number("temperature", 1) < HIGH_TEMPERATURE)
 
 
-def _logprob(answer: Choice) -> float | None:
-    """The log probability of a whole text: the sum over its tokens; None where there are no values."""
-    values = [value for value in (answer.logprobs or {}).get("token_logprobs", ()) if is_number(value)]
+def _logprob(answer: Choice, request: RequestView) -> float | None:
+    """The log probability of a generated text: the sum over its tokens; None where there are no values."""
+    lists = answer.logprobs or {}
+    start = first_generated(request, answer, lists.get("tokens", ()))
+    values = [value for value in lists.get("token_logprobs", ())[start:] if is_number(value)]
     return sum(values) if values else None
 
 
