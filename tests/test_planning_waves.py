@@ -40,7 +40,7 @@ BOTH = [(provider, profile) for provider in PROVIDERS for profile in PROFILES]
 
 
 def _holds(case, name):
-    return isinstance(case.body, dict) and case.body.get(name) is not None and case.validity is Validity.VALID
+    return isinstance(case.body, dict) and case.body.get(name) is not None and case.validity is not Validity.INVALID
 
 
 def price(found, provider):
@@ -280,7 +280,8 @@ class TestLearning:
         told = [part.key for place in alone for case in phases[place].cases for part in case.groups]
         assert any("presence_penalty" in key for key in told)
         later = bodies(cases(phases[alone[-1] + 1 :]))
-        assert not [body for body in later if body.get("presence_penalty") is not None]
+        default = contract("openai").default("presence_penalty")  # another value, which is tried by itself
+        assert not [body for body in later if body.get("presence_penalty") not in (None, default)]
         assert [body for body in later if body.get("frequency_penalty") is not None]
 
     def test_a_value_that_is_refused_at_temperature_0_only_stays_and_the_two_do_not_meet_again(self):
@@ -303,7 +304,9 @@ class TestLearning:
         phases = planner("openai", lambda case: type("Named", (), {"attempts": named}) if _holds(case, "top_p")
                         else obedient(case))  # fmt: skip
         first = next(phase for phase in phases if phase.name == "alone")
-        alone = {name for body in bodies(first.cases) for name in body} - {"model", "prompt", "max_tokens"}
+        # a combination that the document leaves open is tried without what leaves it open as well
+        values = [case for case in first.cases if case.origin != "row"]
+        alone = {name for body in bodies(values) for name in body} - {"model", "prompt", "max_tokens"}
         assert alone == {"top_p"}
 
     @pytest.mark.parametrize("provider", PROVIDERS)

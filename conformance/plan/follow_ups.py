@@ -95,8 +95,12 @@ def _bans_tokens(context: PlanContext) -> bool:
 
 def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch]]]:
     if not context.full:
-        several = {"prompt": [PROMPT, *PROVOKING_OF_GATE], "n": 2, "logprobs": 1}
-        yield Rank.RELEVANT, ("plain", sure_members(context, several))
+        scored = {"prompt": [PROMPT, *PROVOKING_OF_GATE], "logprobs": 1}
+        for several in ({**scored, "n": 3}, scored, {}):
+            kept = sure_members(context, several)
+            if context.may_send(_long(context, kept)):
+                yield Rank.RELEVANT, ("plain", kept)
+                return
         return
     yield Rank.RELEVANT, ("plain", {})
     for name, patch in (

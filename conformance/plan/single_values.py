@@ -26,7 +26,6 @@ from conformance.plan.learned_target import FEW
 from conformance.plan.parameter_values import FactorLevel, factor_level, sample_levels
 
 COMBINING: Final = frozenset({"row", "relation", "cut"})  # origins whose refusal says something of a combination
-COUNTED: Final = frozenset({"n", "logprobs"})
 MOST_REDUCED: Final = 2  # requests that are tried in place of one rejected combination
 MOST_CHOICES: Final = 4  # choices or candidates that may have more than one token each
 MOST_LISTED: Final = 6  # examples or enum values of a parameter that are tried
@@ -84,12 +83,8 @@ def _gate_values(context: PlanContext) -> Iterator[CaseGroup]:
         membership for factor in found for value in factor.levels for membership in accepts(context, value, "control")
     ]
     yield CaseGroup("values", Rank.ALWAYS, (context.case("base", context.base, *shared),))
-    # one request for what changes plain replies only by having more in them
-    counted = [factor.levels[1] for factor in found if factor.name in COUNTED]
-    yield from joint_cases(context, counted, "values", Rank.ESSENTIAL)
     for factor in found:
-        if factor.name not in COUNTED:
-            yield from _visible_value(context, factor)
+        yield from _visible_value(context, factor)
     if context.validity_of(context.base) is not Validity.VALID:
         yield from _on_the_bare_request(context, found)
     yield from _untried_ends(context, found)
