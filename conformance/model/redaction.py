@@ -12,6 +12,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from conformance.model.exchange import DECODED_CAP, MOST_MEMBERS, Attempt, Piece
@@ -20,6 +21,7 @@ from conformance.model.secret_forms import MOST_DECODED, SecretForms, Span, infl
 _GZIP: Final = zlib.MAX_WBITS | 16
 _COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 KEPT_OF_OPAQUE: Final = 4
+REMEMBERED: Final = 256
 _SECRET_WORDS: Final = frozenset(
     {
         "authorization", "authorisation", "auth", "apikey", "token", "secret", "cookie", "password", "credential",
@@ -73,6 +75,7 @@ class Redaction:
     def __init__(self, secrets: Iterable[str], *, keep_undecodable: bool = False) -> None:
         self._forms = SecretForms(secrets)
         self._keep_undecodable = keep_undecodable
+        self._field = lru_cache(REMEMBERED)(self.text)  # most header fields are those of the reply before
 
     def data(self, data: bytes) -> bytes:
         """The same number of bytes, each secret replaced by as many x."""
@@ -102,7 +105,7 @@ class Redaction:
             size = len(value.encode("utf-8", "surrogatepass"))
             part = spread[position : position + size].decode("utf-8", "replace")
             position += size
-            yield self.text(name), "x" * len(value) if name.lower() == "set-cookie" else self.text(part)
+            yield self._field(name), "x" * len(value) if name.lower() == "set-cookie" else self._field(part)
 
     def _body(self, data: bytes, headers: tuple[tuple[str, str], ...]) -> bytes:
         """A body without secrets. A compressed one that has a secret is packed anew, which may change its length."""

@@ -30,6 +30,7 @@ _RUN: Final = re.compile(rb"[A-Za-z0-9+/_-]{20,}")
 _BASE32: Final = re.compile(rb"[A-Za-z2-7]+")
 _HEX: Final = re.compile(rb"[0-9A-Fa-f]+")
 _SPACE: Final = re.compile(rb"[\s\0]+")
+_VISIBLE: Final = re.compile(rb"[!-~]{%d}" % SHORTEST)
 _PUNCTUATION: Final = re.compile(rb"[^A-Za-z0-9]+")
 _ROT13: Final = bytes.maketrans(
     bytes(range(256)), codecs.encode(bytes(range(256)).decode("latin-1"), "rot13").encode("latin-1")
@@ -128,11 +129,15 @@ class SecretForms:
         if work[0] < 0 or len(data) < SHORTEST:
             return []
         found, steps, text = self._plain(data), list[tuple[Coding, bytes]](), data[:MOST_DECODED]
-        for coding in (coding for _ in range(DEPTH) for coding in CODINGS):
-            undone = coding.undone(text)
-            if undone != text:
-                steps.append((coding, text))
-                text = undone
+        for _ in range(DEPTH):
+            before = len(steps)
+            for coding in CODINGS:
+                undone = coding.undone(text)
+                if undone != text:
+                    steps.append((coding, text))
+                    text = undone
+            if len(steps) == before:
+                break
         if steps:
             found += _traced(self._plain(text), steps)
         for drop, needles in ((WITHOUT_SPACE, self._whole), (WITHOUT_PUNCTUATION, self._bare)):
@@ -168,7 +173,9 @@ class SecretForms:
         for match in _RUN.finditer(data):
             for start, bits, plain in _undone_runs(match[0]):
                 first = match.start() + start
-                for begin, end in self._spans(plain, depth - 1, work):
+                # most runs are ids, which decode to bytes that no text has: a cheap look spares the search
+                readable = _VISIBLE.search(WITHOUT_SPACE.undone(plain))
+                for begin, end in self._spans(plain, depth - 1, work) if readable else ():
                     yield first + 8 * begin // bits, min(first - (-8 * end // bits), match.end())
                 if plain[:2] in _COMPRESSED and self._spans(inflated(plain), depth - 1, work):
                     yield match.span()
