@@ -131,8 +131,8 @@ class TestEffects:
         )
         assert not breaks("filter_bounds_the_choice", renormalised, parameter="top_p")
 
-    def test_a_filter_is_not_judged_at_another_temperature_or_with_a_penalty(self):
-        for more in ({"temperature": 0.5}, {"logit_bias": {"1": 5}}, {"presence_penalty": 1}):
+    def test_a_filter_is_not_judged_at_a_higher_temperature_or_with_a_penalty(self):
+        for more in ({"temperature": 1.5}, {"logit_bias": {"1": 5}}, {"presence_penalty": 1}):
             asked = {"logprobs": 2, "top_p": 0.1, **more}
             x = scored(["a"], request=asked, token_logprobs=[-3.0], top_logprobs=[{"b": -0.1, "a": -3}])
             assert not findings("filter_bounds_the_choice", x, parameter="top_p")
