@@ -77,7 +77,7 @@ def suffix_is_ignored(params: GenerationParameters, call: Call) -> GenerationPar
     Stage.TEXTS,
     "suffix_is_used",
     needs=("suffix",),
-    also=("logprobs", "stop", "relations", "finish", "tokens", "usage", "echo", "sampling", "effects", "schema"),
+    also=("logprobs", "stop", "relations", "finish", "tokens", "usage", "echo", "effects", "schema"),
     imitates="The suffix stood behind each text.",
 )
 def suffix_is_appended(texts: list[Text], call: Call) -> list[Text]:
