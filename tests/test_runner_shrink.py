@@ -7,15 +7,15 @@ import json
 import pytest
 
 from conformance import recording
-from conformance.cli.audit import judged
 from conformance.config.settings import settings
 from conformance.contract import load as contract_of
 from conformance.judge.fixtures import case
 from conformance.model import Outcome, Phase
 from conformance.model.budget import Budget
-from conformance.recording.load import gather
+from conformance.recording.load import load
 from conformance.reference import serve
 from conformance.run.launch import launch
+from conformance.run.recorded import audit
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
 from tests.hostile import BODY, says
@@ -139,7 +139,7 @@ def faulty(tmp_path_factory):
 
 def test_the_audit_of_a_recording_says_what_the_run_said(faulty):
     contract, chosen, made = faulty
-    again = judged(contract, gather([chosen.folder / "exchanges.ndjson"], contract), chosen)
+    (again,) = audit(contract, load([chosen.folder / "exchanges.ndjson"], contract), chosen.name, frozenset()).runs
     assert shrunk(made.exchanges)
     assert again.verdicts == made.verdicts
     assert again.smallest == made.smallest

@@ -127,7 +127,7 @@ def test_each_of_several_models_is_a_target_of_its_own():
         (ONE + 'profile = "quick"', 'target 1 "one", profile is "quick"; expected one of gate, full'),
         (ONE + "budget = { requests = 0 }", "budget.requests is 0; expected a whole number above 0"),
         (ONE + "rate = { requests = 1 }", "rate has 'requests'; expected only requests_per_minute, tokens_per_minute"),
-        (ONE + 'api_key = "x"', "has 'api_key'; expected only api_key_env, base_url"),
+        (ONE + 'api_key = "x"', "has 'api_key'; expected only allow_large, api_key_env, base_url"),
         (ONE + f'api_key_env = "{SECRET}"', "the name of an environment variable, never the key itself"),
         (ONE + f'headers = {{ authorization = "Bearer {SECRET}" }}', "headers.authorization looks like a secret"),
         (ONE + f'query = {{ api_key = "{SECRET}" }}', "query.api_key looks like a secret"),
