@@ -14,7 +14,7 @@ from conformance.model import Outcome, Phase
 from conformance.model.budget import Budget
 from conformance.recording.load import load
 from conformance.reference import serve
-from conformance.run.launch import launch
+from conformance.run.launch import launch, selected_requirements
 from conformance.run.recorded import audit
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.faults import FAULTS
@@ -139,7 +139,12 @@ def faulty(tmp_path_factory):
 
 def test_the_audit_of_a_recording_says_what_the_run_said(faulty):
     contract, chosen, made = faulty
-    (again,) = audit(contract, load([chosen.folder / "exchanges.ndjson"], contract), chosen.name, frozenset()).runs
+    (again,) = audit(
+        contract,
+        load([chosen.folder / "exchanges.ndjson"], contract),
+        chosen.name,
+        selected_requirements(chosen, contract),
+    ).runs
     assert shrunk(made.exchanges)
     assert again.verdicts == made.verdicts
     assert again.smallest == made.smallest
