@@ -271,7 +271,8 @@ def _not_streamed(rows: Sequence[_Row], sent: _Sent) -> Iterator[_Draft]:
     plain = any(accepted(x) and "plain" in sent.settings(x.case.id) for x in sent.ordinary)
     if len(streams) < FEWEST or offered or not plain:
         return
-    ids = {x.case.id for x in streams}
+    # invalid requests too: what refuses all streams does not come to look at what they ask for
+    ids = {case for case in sent.exchanges if "streamed" in sent.settings(case)}
     taken = [row for row in rows if row.mostly(lambda x: x.case.id in ids)]
     reply, count = Counter(map(_described, streams)).most_common(1)[0]
     yield _Draft(
