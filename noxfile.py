@@ -86,7 +86,6 @@ def causes(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Were the stored scores measured on this build, and do they hold? (After `faults` and `wire-mutations`.)"""
+    """All tests, those that take turns too; do the stored scores hold? (After `faults` and `wire-mutations`.)"""
     session.install(*DEV)
-    scores = ("tests/test_mutation_testing.py", "tests/test_wire_mutations.py")
-    session.run("pytest", "-q", *scores, *session.posargs, env={"CONFORMANCE_NIGHTLY": "1"})
+    session.run("pytest", "-q", "-n", "auto", *session.posargs, env={"CONFORMANCE_NIGHTLY": "1"})

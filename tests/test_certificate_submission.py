@@ -23,6 +23,8 @@ from conformance.cli import COMMANDS, _guarded
 from conformance.config.toml_file import read as read_toml
 from tests.certificates import CLAIMS, NONCE, Case, certified, copied
 
+pytestmark = pytest.mark.rotating
+
 ROOT = Path(__file__).parents[1]
 README = f"""# Made-up
 

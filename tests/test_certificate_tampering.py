@@ -33,6 +33,8 @@ from conformance.recording.plan_lock import canary
 from conformance.report import results
 from tests.certificates import NONCE, RECORDING, Case, call, certified, copied
 
+pytestmark = pytest.mark.rotating
+
 TODAY = today()
 NAMED: set[str] = set()
 

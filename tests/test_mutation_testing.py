@@ -52,6 +52,7 @@ def listed_reason(name, provider, profile):
 
 
 @pytest.mark.slow
+@pytest.mark.rotating
 @pytest.mark.parametrize(("provider", "name"), at_home(FAULTS))
 def test_its_primary_check_fails(provider, name):
     result = trial(baseline(provider, "gate"), FAULTS[name])
