@@ -5,22 +5,16 @@ CONFORMANCE_NIGHTLY runs all of them, CONFORMANCE_ROTATION names another third.
 """
 
 import os
-from datetime import UTC, datetime
 from hashlib import sha256
 
 import pytest
 from hypothesis import settings
+from rotation import rotation
 
 from conformance.cli import _guarded
 
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("steady")
-
-
-def rotation() -> str:
-    """What changes every week, so that samples cover everything in time."""
-    year, week, _ = datetime.now(UTC).isocalendar()
-    return os.environ.get("CONFORMANCE_ROTATION") or f"{year}-{week}"
 
 
 def pytest_collection_modifyitems(config, items):

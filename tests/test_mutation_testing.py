@@ -2,13 +2,13 @@
 
 import os
 from dataclasses import replace
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 import yaml
+from rotation import rotation
 
 from conformance.contract import load, providers
 from conformance.judge.catalogue import load as checks
@@ -25,12 +25,6 @@ UNPROVED = yaml.safe_load((DATA / "unproved.yaml").read_text("utf-8"))
 NIGHTLY = bool(os.environ.get("CONFORMANCE_NIGHTLY"))
 SAMPLE = 24
 """Trials of the full profile in each run of the tests."""
-
-
-def rotation():
-    """A number that changes every week, so that the sample covers all trials in time."""
-    year, week, _ = datetime.now(UTC).isocalendar()
-    return os.environ.get("CONFORMANCE_ROTATION") or f"{year}-{week}"
 
 
 def sample():
