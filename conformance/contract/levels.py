@@ -42,7 +42,7 @@ INDIRECT: Final[Mapping[str, str]] = {
     "parameter_spreads_texts": _SAMPLED,
     "penalty_reduces_repetition": _SAMPLED,
     "sampling_varies": _SAMPLED,
-    "top_logprobs_are_plausible": "It follows from what probabilities are; the document only says what is listed.",
+    "greedy_takes_the_likeliest": "No document promises that temperature 0 takes the likeliest token at each step.",
     "sampled_token_is_listed": "The words promise its log probability, and token_logprobs has that as well.",
     "edge_is_observed": "The document leaves it open.",
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance.contract.bounds import top
 from conformance.model import Edge, Limit, Validity
-from conformance.plan.context import PlanContext
+from conformance.plan.context import BIAS_TOKENS, PlanContext
 from conformance.plan.parameter_values import FactorLevel, factor_level
 
 Labelled = tuple[str, Any]
@@ -42,7 +42,7 @@ def beyond(context: PlanContext, limit: Limit, keyword: str) -> Iterator[Any]:
         yield rounded(bound + sign * 1000, step)
 
 
-def shaped(parameter: str, value: Any, key: str = "100") -> Any:
+def shaped(parameter: str, value: Any, key: str = BIAS_TOKENS[0]) -> Any:
     """The member whose value, map value or list length is this number."""
     if parameter.endswith(".*"):
         return {key: value}

@@ -10,7 +10,14 @@ from conformance.model import Validity
 from conformance.model.budget import reported
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import ends
-from conformance.plan.context import PROMPT, TOKENS_SHORT, PlanContext
+from conformance.plan.context import (
+    BIAS_TOKENS,
+    FORCED,
+    FORCED_AMONG_MANY,
+    PROMPT,
+    TOKENS_SHORT,
+    PlanContext,
+)
 from conformance.plan.input_model import valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level, sample_levels
 
@@ -276,7 +283,11 @@ def _temperature(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 def _bias(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     """A forced token is missed in any reply that ignores it; the ban of an unlikely token changes nothing."""
-    yield from _listed(name, ABSENT, {"100": 100}, *([{"100": -100}] if context.full else []))
+    yield factor_level(name, ABSENT)
+    if context.full:
+        yield from _listed(name, FORCED, {BIAS_TOKENS[0]: -100})
+    else:
+        yield FactorLevel(f"{name} of {len(FORCED_AMONG_MANY)} entries", {name: FORCED_AMONG_MANY})
 
 
 def _ranged(context: PlanContext, name: str, inside: float) -> Iterator[FactorLevel]:

@@ -13,6 +13,7 @@ from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, PlanContext, part
 from conformance.plan.factors import (
     IDS,
+    RICH,
     TEXTS,
     UNICODE,
     UNLIKELY_STOP,
@@ -28,9 +29,13 @@ Patch = Mapping[str, Any]
 ASSUMED_TEXT: Final = ", five, six, seven, eight,"
 ASSUMED_TOKEN: Final = 11
 TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have small ids in most vocabularies
+BEYOND: Final = 44  # ids more, so that a prompt is longer than a window of that many tokens
 SMALLEST_CONTEXT, LARGEST_CONTEXT = 64, 8192  # filling a larger one would cost more than it shows
 ROOM: Final = 8  # tokens that a prompt leaves of the context
+LONG_IN_TOKENS: Final = "\N{ROCKET}\N{EVERGREEN TREE}\N{MOUSE FACE}\N{TELESCOPE}"
 SHORTEST_CUT: Final = 6  # characters that a text must have to be cut in two places
+LONG_STOP: Final = 20  # characters of a stop sequence of several words, which a short buffer does not hold
+RICH_NAME: Final = "rich"  # the setting of `gate` in which stop sequences that must not match are tried
 # In `gate`, what leads to texts with characters that code treats specially; and the texts that are assumed to follow.
 PROVOKING_OF_GATE: Final = ("東京、大阪、名古屋、京都、東京、大阪、", "Blue\nGold\nWhite\n")
 ASSUMED_TEXTS: Final = (ASSUMED_TEXT, "東京、大阪", "Red\nBlue")
@@ -44,9 +49,8 @@ def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
     """The requests whose replies the follow-ups are made from."""
     if _cuts_texts(context):
         for rank, (name, patch) in _cut_settings(context):
-            assumed = list(_cuts(context, name, patch, ASSUMED_TEXT))
-            assumed += () if context.full else _cuts_of_classes(context, name, patch, ASSUMED_TEXTS)
-            cuts = [case for case_group in assumed for case in case_group.cases]
+            texts = (ASSUMED_TEXT, *ASSUMED_TEXTS[1:])
+            cuts = [case for case_group in _stops(context, name, patch, texts) for case in case_group.cases]
             roles = [membership for case in cuts for membership in case.groups if membership.kind in {"cut", "never"}]
             groups = [part(membership.kind, membership.key, "without") for membership in roles]
             if any(membership.kind == "accept" for case in cuts for membership in case.groups):
@@ -65,15 +69,11 @@ def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
     if _cuts_texts(context):
         for _, (name, patch) in _cut_settings(context):
             # other groups may have sent the same request, but only in its role is it what the cut is compared with
-            if part("cut", f"inside {name}", "without") not in context.known.roles:
-                continue
-            long = _long(context, patch)
-            text = context.known.text(dumps(long).encode())
-            yield from _cuts(context, name, patch, text)
-            if not context.full:
-                number = context.request(long).choices
-                texts = [context.known.text(dumps(long).encode(), index) for index in range(number)]
-                yield from _cuts_of_classes(context, name, patch, texts)
+            first = {part("cut", f"inside {name}", "without"), part("never", _nearly_key(name), "without")}
+            if first & set(context.known.roles):
+                long = _long(context, patch)
+                texts = [_completion(context, long, index) for index in range(context.request(long).choices)]
+                yield from _stops(context, name, patch, texts)
     if _bans_tokens(context) and part("ban", "natural", "without") in context.known.roles:
         free, table = (context.known.reply(dumps(body).encode()) for body in (_free(context), _table(context)))
         token = _natural_token(free, table)
@@ -100,7 +100,10 @@ def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch
             kept = sure_members(context, several)
             if context.may_send(_long(context, kept)):
                 yield Rank.RELEVANT, ("plain", kept)
-                return
+                break
+        rich = sure_members(context, RICH)
+        if "echo" in rich and context.may_send(_long(context, rich)):
+            yield Rank.RELEVANT, (RICH_NAME, rich)
         return
     yield Rank.RELEVANT, ("plain", {})
     for name, patch in (
@@ -118,11 +121,54 @@ def _long(context: PlanContext, patch: Patch) -> dict[str, Any]:
     return context.body(patch, {"max_tokens": TOKENS_LONG})
 
 
+def _completion(context: PlanContext, body: Mapping[str, Any], index: int) -> str:
+    """The text of a choice in the reply to a request, without the prompt that it echoes."""
+    text = context.known.text(dumps(body).encode(), index)
+    request = context.request(body)
+    prompt = request.prompts[index // request.n] if request.prompts else ""
+    echoed = bool(body.get("echo")) and isinstance(prompt, str) and text.startswith(prompt)
+    return text[len(prompt) :] if echoed else text
+
+
+def _stops(context: PlanContext, name: str, patch: Patch, texts: Sequence[str]) -> Iterator[CaseGroup]:
+    """Stop sequences made from the texts of a setting: those that cut them, and those that must not."""
+    if context.full:
+        yield from _unmatched(context, name, patch, texts, streaming(context) if context.has("stream") else {})
+        yield from _cuts(context, name, patch, texts[0])
+    elif name == RICH_NAME:
+        yield from _unmatched(context, name, patch, texts, {})
+    else:
+        yield from _cuts(context, name, patch, texts[0])
+        yield from _cuts_of_classes(context, name, patch, texts)
+
+
+def _nearly_key(name: str) -> str:
+    return f"stop nearly {name}"
+
+
+def _unmatched(
+    context: PlanContext, name: str, patch: Patch, texts: Sequence[str], channel: Patch
+) -> Iterator[CaseGroup]:
+    """Sequences that begin as a text does, or as it ends, and go on otherwise; and one of an echoed prompt only.
+
+    What may become a stop sequence is held back, and must be sent when it does not, at the limit as well.
+    """
+    text = texts[0]
+    if len(text) < SHORTEST_CUT:
+        return
+    stops = [nearly(text), text[-2:] + UNLIKELY_STOP[0]]
+    prompt = next((prompt for prompt in context.request(context.body(patch)).prompts if isinstance(prompt, str)), "")
+    if patch.get("echo"):
+        stops += [word for word in re.findall(r"\w{3,}", prompt) if not any(word in text for text in texts)][-1:]
+    listed = context.first_allowed("stop", stops, stops[:1], stops[0])
+    body = context.body(patch, {"max_tokens": TOKENS_LONG, **listed}, channel)
+    if listed and context.may_send(body):
+        case = context.case("relation", body, part("never", _nearly_key(name), "with"))
+        yield CaseGroup("learned", Rank.RELEVANT, (case,))
+
+
 def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[CaseGroup]:
     """The text cut inside, plain, and at the earliest of several stop sequences, streamed."""
-    body = _long(context, patch)
-    if body.get("echo") and text.startswith(str(body["prompt"])):
-        text = text[len(str(body["prompt"])) :]
     stops = pieces(text)
     if not stops:
         return
@@ -131,24 +177,24 @@ def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[
         before = text[: text.index(late)]
         early = next((char for char in before[2:] if not char.isascii() and not char.isspace()), early)
     streamed = streaming(context) if context.has("stream") else {}
-    if context.full:
-        # a stream holds back what may become a stop sequence, and must send all of it when it does not
-        stop = context.first_allowed("stop", [nearly(text)], nearly(text))
-        near = context.body(patch, {"max_tokens": TOKENS_LONG, **stop}, streamed)
-        if context.may_send(near):
-            held_back = context.case("relation", near, part("never", f"stop nearly {name}", "with"))
-            yield CaseGroup("learned", Rank.RELEVANT, (held_back,))
     # in `gate` the one that cuts comes last of four, after one that is a pattern to some servers
     pattern = () if context.full or PATTERN in text else (PATTERN,)
     listed = [nearly(text), *pattern, late, early]
-    variants: tuple[tuple[str, tuple[Any, ...], Patch], ...] = (
-        ("inside", (early, [early]), {}),
+    begin = text[: 2 if text[0].strip() else 3]
+    of_words = several_words(text) or early
+    variants: list[tuple[str, tuple[Any, ...], Patch]] = [
+        ("inside", (early, [early]) if context.full else (of_words, [of_words]), {}),
         ("earliest", (listed, [late, early]), streamed),
-    )
+        ("at once", ([begin], begin), {}),
+    ]
+    if context.full:
+        of_word = inside_a_word(text)
+        variants += [("several words", ([of_words], of_words), streamed)] if of_words != early else []
+        variants += [("inside a word", (list(of_word),), {})] if of_word and name == "plain" else []
     for place, forms, channel in variants:
         bodies = (context.body(patch, {"max_tokens": TOKENS_LONG, "stop": stop}, channel) for stop in forms)
         if cut := next(filter(context.may_send, bodies), None):
-            sure = not channel and context.validity_of(cut) is Validity.VALID
+            sure = place == "inside" and context.validity_of(cut) is Validity.VALID
             accepted = _stop_is_accepted(context, name, "probe") if sure else []
             case = context.case("cut", cut, part("cut", f"{place} {name}", "with"), *accepted)
             yield CaseGroup("learned", Rank.ESSENTIAL, (case,))
@@ -158,7 +204,7 @@ def _cuts_of_classes(context: PlanContext, name: str, patch: Patch, texts: Seque
     """The texts cut at sequences of other classes than words: what is not ASCII, special characters, white space."""
     body = _long(context, patch)
     stops = of_classes(texts)
-    for stop in ([UNLIKELY_STOP, *stops], [*stops], *stops):
+    for stop in ([*stops], *stops):
         cut = {**body, "stop": stop}
         if stops and context.may_send(cut):
             # some targets drop the space that a text begins with, so that a space may cut a text before it is seen
@@ -181,6 +227,18 @@ def _stop_is_accepted(context: PlanContext, name: str, role: str) -> list[Member
     """The role of a text and of its cut in showing that a stop sequence is accepted, which no request tries alone."""
     row = "request.stop.accepts"
     return [part("accept", f"{row} cut {name}", role)] if row in context.rows else []
+
+
+def several_words(text: str) -> str:
+    """A stop sequence of several words, longer than many buffers; empty where the text is too short for one."""
+    start = next((index for index, char in enumerate(text) if index > 1 and char.isspace()), len(text))
+    return text[start - 1 : start - 1 + LONG_STOP] if len(text) > start + LONG_STOP else ""
+
+
+def inside_a_word(text: str) -> tuple[str, str] | None:
+    """Two stop sequences inside one word, hence mostly inside one token, the later one first."""
+    word = max(re.findall(r"[^\W\d_]{4,}", text[1:]), key=len, default="")
+    return (word[2:4], word[:2]) if word else None
 
 
 def nearly(text: str) -> str:
@@ -206,7 +264,8 @@ def _free(context: PlanContext) -> dict[str, Any]:
 
 def _table(context: PlanContext) -> dict[str, Any]:
     """The first ids of the vocabulary, echoed with log probabilities: the reply spells each of them."""
-    return context.body({"prompt": list(range(TABLE)), "echo": True, "logprobs": 1, "max_tokens": 1})
+    ids = [*range(TABLE), *range(BEYOND)]
+    return context.body({"prompt": ids, "echo": True, "logprobs": 1, "max_tokens": 1})
 
 
 def _ban(context: PlanContext, token: int) -> tuple[RequestCase, ...]:
@@ -239,9 +298,11 @@ def _ban_one_of_two(context: PlanContext) -> Iterator[CaseGroup]:
 
 def _natural_token(free: Exchange | None, table: Exchange | None) -> int | None:
     """The id of a token of the free text, by its spelling in the table."""
-    spelled = _tokens(table)[-TABLE - 1 : -1] if table else []  # the last one was generated, a BOS token may come first
-    if len(spelled) < TABLE:
+    # the last token was generated, and a BOS token may come first
+    spelled = _tokens(table)[-TABLE - BEYOND - 1 : -1] if table else []
+    if len(spelled) < TABLE + BEYOND:
         return None
+    spelled = spelled[:TABLE]
     text = free.choices[0].text if free and 0 in free.choices else ""
     # a token that is a part of a character is spelled as bytes, and shows nothing when it is forced
     tokens = [token for token in (_tokens(free) if free else []) if token.strip() and token in text]
@@ -266,7 +327,12 @@ def _filled_context(context: PlanContext) -> Iterator[CaseGroup]:
         return
     ids = [40 + index % 48 for index in range(size - ROOM)]
     alone: Patch = {"prompt": ids, "max_tokens": ROOM}
-    probes: list[tuple[str, Patch]] = [("alone", {"max_tokens": 2 * ROOM})]
+    # each of these characters is a token or more, and a server may reckon with several characters a token
+    text = LONG_IN_TOKENS * (size // len(LONG_IN_TOKENS) + 1)
+    probes: list[tuple[str, Patch]] = [
+        ("alone", {"max_tokens": 2 * ROOM}),
+        ("text", {"prompt": text, "max_tokens": 2 * ROOM}),
+    ]
     batch: Patch = {"prompt": [list(IDS), ids]}
     if context.may_send(context.body(batch)):
         probes.append(("behind another", {**batch, "max_tokens": 2 * ROOM}))

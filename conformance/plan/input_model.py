@@ -18,6 +18,7 @@ from conformance.contract.derived_rows import fields
 from conformance.contract.openapi import branches
 from conformance.model import Contract, Limit, Validity, json_types
 from conformance.model.json_text import MISSING, dumps
+from conformance.plan.context import BIAS_TOKENS
 from conformance.plan.parameter_values import inside
 
 Labelled = tuple[str, Any]
@@ -65,6 +66,7 @@ class TextClass(InputClass):
 
 # Text that a server must carry through unchanged. Each is a class of its own: code that is right for one may be wrong
 # for another.
+SPECIAL_TOKENS: Final = "names of special tokens"
 TEXTS: Final[Mapping[str, str]] = {
     "ASCII": "plain words",
     "characters of two bytes": "Grüße",
@@ -74,6 +76,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "combining accents (NFD)": "cafe\u0301",
     "joined emoji": "\N{WOMAN}\u200d\N{PERSONAL COMPUTER}",
     "right-to-left text": "\u05e9\u05dc\u05d5\u05dd",
+    "bidirectional controls": "a\u200eb\u202ec\u202cd\u2066e\u2069f",
     "tab": "a\tb",
     "line feed": "a\nb",
     "carriage return": "a\rb",
@@ -93,6 +96,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "non-breaking and zero-width space": "a\u00a0b\u200bc",
     "NUL": "a\0b",
     "control characters": "a\x01b\x1b[0mc\x7fd",
+    SPECIAL_TOKENS: "a<|endoftext|>b</s>c",
 }
 LONG_TEXT: Final = "One, two, three, four, five, six, seven, eight, nine, ten. " * 20
 MANY_ITEMS: Final = 17
@@ -106,8 +110,8 @@ KEYS: Final[Mapping[str, str]] = {
 """Keys of a map by token ids that are none."""
 EVERY_TEXT: Final[Mapping[str, str]] = {**TEXTS, "long text": LONG_TEXT}
 CONTROLS: Final = frozenset(map(chr, (*range(32), 127))) - set("\t\n\r")
-PLAIN_TEXTS: Final = tuple(text for text in TEXTS.values() if CONTROLS.isdisjoint(text))
-CONTROL_TEXTS: Final = tuple(text for text in TEXTS.values() if text not in PLAIN_TEXTS)
+PLAIN_TEXTS: Final = tuple(text for name, text in TEXTS.items() if CONTROLS.isdisjoint(text) and name != SPECIAL_TOKENS)
+DELICATE_TEXTS: Final = tuple(text for text in TEXTS.values() if text not in PLAIN_TEXTS)
 """Texts that a server may refuse as a whole are kept apart from the others."""
 # Numbers that a parser may wrap, round or overflow; each is outside of every documented range.
 EXTREMES: Final[tuple[tuple[str, float], ...]] = (
@@ -163,7 +167,7 @@ def nodes(contract: Contract) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def member(contract: Contract, path: str, value: Any) -> Any:
     """The top-level member's value in which `value` stands at a path, beside what an example has there."""
     name = top(path)
-    steps = [step.replace("*", "100") for step in path[len(name) :].replace("[]", ".[]").split(".")[1:]]
+    steps = [step.replace("*", BIAS_TOKENS[0]) for step in path[len(name) :].replace("[]", ".[]").split(".")[1:]]
     examples = [example for example in contract.examples.get(name, ()) if isinstance(example, Mapping)]
     fitting = [one for depth in (steps, steps[:-1]) for one in examples if _holds(one, depth)]
     return _placed(fitting[0] if fitting else {}, steps, value)
@@ -212,7 +216,7 @@ def _in_turn(
 
 def entries(values: Iterable[Any]) -> dict[str, Any]:
     """A map with these values, by ids of tokens."""
-    return dict(zip(("70", "100", "90"), values, strict=False))
+    return dict(zip((BIAS_TOKENS[1], BIAS_TOKENS[0], "90"), values, strict=False))
 
 
 def _beside(contract: Contract, path: str, schema: Mapping[str, Any]) -> list[Any]:
@@ -300,7 +304,11 @@ def _look_alikes(schema: Mapping[str, Any], limit: Limit | None) -> Iterator[Lab
         yield from (("true in quotes", "true"), ("false in quotes", "false"), ("yes for true", "yes"))
         yield from (("1 for true", 1), ("0 for false", 0), ("1 in quotes", "1"), ("an empty string for false", ""))
     if types == {"object"}:
-        yield from (("a list for a map", []), ("a list of pairs for a map", [["100", 1]]), ("a map in quotes", "{}"))
+        yield from (
+            ("a list for a map", []),
+            ("a list of pairs for a map", [[BIAS_TOKENS[0], 1]]),
+            ("a map in quotes", "{}"),
+        )
     if types == {"string"}:
         yield from (("a number for a string", 1), ("true for a string", True), ("a string in a list", ["a"]))
     if types == {"array"}:
@@ -361,7 +369,7 @@ def _of_branch(contract: Contract, name: str, branch: Mapping[str, Any]) -> Iter
         yield from (InputClass(name, label, value) for label, value in _numbers(limit, whole="number" not in types))
         yield from _spellings(name, limit, whole="number" not in types)
     if types - {"null"} == {"string"} and name in TEXT_INPUTS:
-        for label, text in (("text of every kind", PLAIN_TEXTS), ("control characters", CONTROL_TEXTS)):
+        for label, text in (("text of every kind", PLAIN_TEXTS), ("delicate text", DELICATE_TEXTS)):
             yield InputClass(name, label, " ".join(text))
         yield from (InputClass(name, "long text", LONG_TEXT), InputClass(name, "an empty text", ""))
     if "array" in types:
@@ -423,7 +431,7 @@ def _lists(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterato
             yield InputClass(path, f"{size} items", [f"item {place}" for place in range(size)])
         yield InputClass(path, "an item twice", ["item", "item"])
         if name != "prompt":  # prompts of each kind are echoed
-            joined = [" ".join(PLAIN_TEXTS[::2]), " ".join(PLAIN_TEXTS[1::2]), " ".join(CONTROL_TEXTS), LONG_TEXT]
+            joined = [" ".join(PLAIN_TEXTS[::2]), " ".join(PLAIN_TEXTS[1::2]), " ".join(DELICATE_TEXTS), LONG_TEXT]
             yield InputClass(path, "items of every kind of text", joined[:most])
     elif types == {"array"}:
         for size in sizes:
@@ -445,7 +453,7 @@ def _maps(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterator
     if types == {"string"}:
         for size in (0, 1, 2, 3, MANY_ITEMS):
             yield InputClass(path, f"{size} entries", {f"key {place}": f"text {place}" for place in range(size)})
-        for label, texts in (("text", PLAIN_TEXTS), ("control characters", (*CONTROL_TEXTS, LONG_TEXT))):
+        for label, texts in (("text", PLAIN_TEXTS), ("delicate text", (*DELICATE_TEXTS, LONG_TEXT))):
             half = len(texts) // 2
             pair = {"1": " ".join(texts[:half]), "2": " ".join(texts[half:])}
             yield InputClass(path, f"values with {label}", pair)
@@ -454,7 +462,7 @@ def _maps(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterator
         for size in (0, 1, 2, 3, MANY_ITEMS):
             yield InputClass(path, f"{size} entries", {str(100 + place): 1 for place in range(size)})
         for label, value in _numbers(limit, whole="number" not in types):
-            yield InputClass(path, label, {"100": value})
+            yield InputClass(path, label, {BIAS_TOKENS[0]: value})
         for label, key in KEYS.items():
             yield InputClass(path, f"a key that is {label}", {key: 1})
 

@@ -166,7 +166,10 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
         for row, credentials in CREDENTIALS.items():
             for turn, credential in enumerate(credentials):
                 if streamed != base:
-                    yield bad(row, streamed, credential=credential, note=f"{credential.value}, streamed")
+                    # a body of unknown length may be read before the key is
+                    fields = CHUNKED if turn % 2 else DECLARED
+                    note = f"{credential.value}, streamed{', in chunks' if turn % 2 else ''}"
+                    yield bad(row, streamed, credential=credential, note=note, headers=fields)
                 # each form of a request may be read by code of its own, which must not forget the key
                 form = _forms(context)[turn % len(FORMS)]
                 yield bad(row, form, credential=credential, note=credential.value if turn else "")
@@ -178,13 +181,25 @@ def _forms(context: PlanContext) -> list[bytes]:
 
 
 def _unauthorized(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
-    """In `gate`, one wrong credential a row, each in another setting: a server may read keys in some of them only."""
-    for (row, credential), setting in zip(MOST_TELLING.items(), cycle(GATE_SETTINGS[:2]), strict=False):
-        body = context.body(allowed_members(context, setting))
-        case = RequestCase(
-            "", dumps(body).encode(), "protocol", Validity.INVALID, credential=credential, note=credential.value
+    """In `gate`, one wrong credential a row, each in another setting: a server may read keys in some of them only.
+
+    Every other one comes with a body of unknown length, which a server may read before the key.
+    """
+    settings = zip(cycle(GATE_SETTINGS[:2]), cycle((DECLARED, CHUNKED)))
+    for (row, credential), (setting, fields) in zip(MOST_TELLING.items(), settings, strict=False):
+        body = dumps(context.body(allowed_members(context, setting))).encode()
+        yield (
+            row,
+            RequestCase(
+                "",
+                body,
+                "protocol",
+                Validity.INVALID,
+                headers=fields,
+                credential=credential,
+                note=credential.value,
+            ),
         )
-        yield row, case
 
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:

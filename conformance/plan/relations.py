@@ -14,7 +14,18 @@ from conformance.model import Validity
 from conformance.model.json_text import dumps
 from conformance.model.parameter_traits import Role
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, TOKENS_MANY, TRACES, PlanContext, part, rename
+from conformance.plan.context import (
+    BIAS_TOKENS,
+    FORCED,
+    FORCED_AMONG_MANY,
+    PROMPT,
+    TOKENS_LONG,
+    TOKENS_MANY,
+    TRACES,
+    PlanContext,
+    part,
+    rename,
+)
 from conformance.plan.factors import (
     ABSENT,
     IDS,
@@ -64,7 +75,8 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                     waits = index or (combines and not context.full and kind != "many")
                     later = min(index, 1 if (name, kind) in PREFERRED else 2)
                     lowest = Rank.NORMAL if (name, kind) in SHOWN_HERE else Rank.USEFUL
-                    rank = min(case_group.rank + later, lowest if name in SEVERAL else Rank.OBSERVED)
+                    lowest = lowest if name in SEVERAL or lowest is Rank.NORMAL else Rank.OBSERVED
+                    rank = min(case_group.rank + later, lowest)
                     yield replace(case_group, phase="rows", rank=rank) if waits else case_group
         if name in SEVERAL:
             yield from _extremes(context, setting)
@@ -287,6 +299,10 @@ def _visible_defaults(context: PlanContext, kept: Collection[str] = ()) -> dict[
 
 
 def _joint_defaults(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
+    setting = {
+        **allowed_members(context, {"logprobs": FEW_ALTERNATIVES}),
+        **setting,
+    }  # a default may be lost beside them
     defaults = _combined_defaults(context, setting)
     cases = [
         context.case("relation", body, *(part("default", f"{key} together {name}", role) for key in defaults))
@@ -425,6 +441,10 @@ def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
     for parameter in context.contract.parameters:
         values = context.traits(parameter).narrowing
         # where the end of the range is not surely valid, the middle that `number` falls back to would not be narrow
+        limit = context.contract.limit(parameter)
+        zero_is_narrow = context.traits(parameter).neutral != 0 and limit is not None and limit.low == 0
+        if values and zero_is_narrow and name != "plain":
+            values = (0, *values)  # which code may take for none
         found = context.number(parameter, *values) if values and context.has(parameter) and hot is not None else None
         if found is not None and found in values:
             narrow = {**ground, "temperature": hot, parameter: found, **_channel(context, parameter, setting)}
@@ -441,8 +461,10 @@ def _suffix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
 def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logit_bias"):
         more = {} if context.full else allowed_members(context, {"n": 2})
-        forced = {**setting, "logit_bias": {"100": 100}, **more, **_channel(context, "logit_bias", setting)}
-        yield from _pair(context, "force", f"100 {name}", ("without", "with"), setting, forced, rank=Rank.RELEVANT)
+        bias = FORCED if name == "plain" else FORCED_AMONG_MANY
+        forced = {**setting, "logit_bias": bias, **more, **_channel(context, "logit_bias", setting)}
+        key = f"{BIAS_TOKENS[0]} {name}"
+        yield from _pair(context, "force", key, ("without", "with"), setting, forced, rank=Rank.RELEVANT)
 
 
 def _ban(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -542,7 +564,11 @@ OF_CHOICE: Final = (
     "vary", "narrow", "suffix", "ban", "repeat", "seed", "batch", "many", "prefix", "logprobs", "ranks",
 )  # fmt: skip
 SHOWN_HERE: Final = frozenset(
-    {*(("batch of ids", kind) for kind in KINDS), *(("best choices", kind) for kind in OF_CHOICE)}
+    {
+        *(("batch of ids", kind) for kind in KINDS),
+        *(("best choices", kind) for kind in OF_CHOICE),
+        *((name, kind) for name in ("equal prompts", "empty prompt", "penalized") for kind in KINDS),
+    }
 )
 # What concerns texts and choices may be lost in each of them; what a parser does once for all members, in the first.
 OF_TEXTS: Final = frozenset(KINDS) - {"twin", "tier", "overflow", "best", "default", "json"}
@@ -555,6 +581,14 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     ),
     "choices": ({"n": 2, "logprobs": 1}, frozenset({"twin", "echo", "batch", "seed"})),
     "echoed": ({"echo": True, "logprobs": 1, "prompt": UNICODE}, frozenset({"twin"})),
+    # a prompt that comes again has choices of its own, and an empty one has an empty echo
+    "equal prompts": ({**RICH, "max_tokens": TOKENS_LONG}, frozenset({"twin", "echo"})),
+    "empty prompt": ({"prompt": [PROMPT, ""], "n": 2}, frozenset({"echo"})),
+    # counts that are kept from one request to the next change what is penalized
+    "penalized": (
+        {"presence_penalty": 1, "frequency_penalty": 1, "repetition_penalty": 1.2, "max_tokens": TOKENS_LONG},
+        frozenset({"repeat", "many"}),
+    ),
     # rewarded repetition changes any text, so that a penalty that is lost on one channel shows
     "rewarded": (
         {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * TOKENS_LONG},

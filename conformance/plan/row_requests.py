@@ -8,14 +8,13 @@ from typing import Any, Final
 from conformance.model import RequestCase
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import TOKENS_LONG, PlanContext, part, rename
+from conformance.plan.context import BIAS_TOKENS, FORCED, FORCED_AMONG_MANY, TOKENS_LONG, PlanContext, part, rename
 from conformance.plan.covering_rows import Banned, Row, body_of, row_of, rows
 from conformance.plan.factors import ABSENT, RICH, Factor, exceeds_default_limit, factors, streaming, sure_members
 from conformance.plan.invalid_requests import GATE_SETTINGS
 from conformance.plan.single_values import accepts, single_values
 
 DRAWN: Final = "with drawn values"
-FORCED: Final = {"100": 100}
 NO_CLASSES: Final[Mapping[str, Any]] = {}
 
 
@@ -155,7 +154,7 @@ def _row(
             del plain["max_tokens"]
     body = with_drawn_values(plain, patch or {})
     if "force" in context.kinds and _repeats_one_token(context, body):
-        groups.append(part("force", f"100 {dumps(row)}", "with"))
+        groups.append(part("force", f"{BIAS_TOKENS[0]} {dumps(row)}", "with"))
     keeps_format = not any(context.traits(name).breaks_format for name in body)
     if "json" in context.kinds and "response_format" in body and keeps_format:
         groups.append(part("json", f"row {dumps(row)}", "probe"))
@@ -173,7 +172,7 @@ def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
     """Whether a forced token has room to repeat itself, and nothing else ends the text or gives it a format."""
     several = (context.request(body).max_tokens or 0) > 2
     free = not any(context.traits(name).ends_forced_text for name in body)
-    return body.get("logit_bias") == FORCED and several and free
+    return body.get("logit_bias") in (FORCED, FORCED_AMONG_MANY) and several and free
 
 
 def _answered_rows(context: PlanContext, found: Sequence[Factor]) -> list[Row]:

@@ -11,7 +11,7 @@ from conformance.plan.boundaries import ends, open_ends
 from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import PROMPT, PlanContext, part
 from conformance.plan.factors import allowed_members, streaming
-from conformance.plan.input_model import CONTROL_TEXTS, LONG_TEXT, PLAIN_TEXTS, InputClass, valid_classes
+from conformance.plan.input_model import DELICATE_TEXTS, LONG_TEXT, PLAIN_TEXTS, InputClass, valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level
 from conformance.plan.single_values import joint_cases, limits_of, value_alone
 
@@ -157,8 +157,8 @@ def _echoed_texts(context: PlanContext) -> Iterator[CaseGroup]:
 
     What a server may refuse as a whole is sent in a request of its own.
     """
-    scored = {"prompt": [*PLAIN_TEXTS, PLAIN_TEXTS[0]], "logprobs": 5, **streaming(context)}
-    plain = {"prompt": [*CONTROL_TEXTS, PLAIN_TEXTS[-1]], "max_tokens": 1}
+    scored = {"prompt": [*PLAIN_TEXTS, PLAIN_TEXTS[0]], "n": 2, "logprobs": 5, **streaming(context)}
+    plain = {"prompt": [*DELICATE_TEXTS, PLAIN_TEXTS[-1]], "max_tokens": 1}
     for rank, members in ((Rank.ALWAYS, {"max_tokens": 0, **scored}), (Rank.ESSENTIAL, plain)):
         patch = allowed_members(context, {"echo": True, **members})
         if "echo" in patch and "prompt" in patch:
@@ -168,7 +168,7 @@ def _echoed_texts(context: PlanContext) -> Iterator[CaseGroup]:
 def _batches() -> Iterator[tuple[str, Sequence[str]]]:
     # what a server may refuse spoils its own batch only
     yield "texts", PLAIN_TEXTS
-    yield "texts with control characters", (*CONTROL_TEXTS, LONG_TEXT)
+    yield "texts that parsers treat specially", (*DELICATE_TEXTS, LONG_TEXT)
     for size in SIZES:
         yield f"{size} prompts", [f"item {place}" for place in range(size)]
     yield "empty prompts first, in the middle and last", ["", PROMPT, "", "One, two", ""]
@@ -177,6 +177,8 @@ def _batches() -> Iterator[tuple[str, Sequence[str]]]:
 def _batch(context: PlanContext, key: str, prompts: Sequence[str]) -> Iterator[CaseGroup]:
     """A batch, plain and streamed, echoed where it can be, so that every text has to come back as it was sent."""
     wanted: dict[str, Any] = {"prompt": list(prompts), "max_tokens": 1, "echo": True}
+    if len(prompts) == max(SIZES):
+        wanted["n"] = 2  # more choices than prompts or choices alone may come to
     patch = allowed_members(context, wanted)
     if patch.get("prompt") != list(prompts):
         return

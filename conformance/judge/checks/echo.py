@@ -5,7 +5,16 @@ from __future__ import annotations
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
 from conformance.judge.checks.logprobs import token_strings, unfiltered_choices
 from conformance.judge.checks.logprobs_text import prompt_of
-from conformance.judge.comparison import comparable, compare, contrast, numbered, same_choices
+from conformance.judge.comparison import (
+    attribute_to,
+    comparable,
+    compare,
+    contrast,
+    members,
+    not_comparable,
+    numbered,
+    same_choices,
+)
 from conformance.judge.fixtures import choice, completion, example, plain, stream, usage
 from conformance.judge.token_text import echoed_length, is_text, keeps, same_but_for_a_space
 from conformance.model import ContextOverflow
@@ -125,7 +134,8 @@ def echo_adds_only_the_prompt(group: Group, context: CheckContext) -> Findings:
         by_index: dict[int, str] = {}
         for index, item in x.choices.items():
             text = item.text.rstrip("\ufffd")
-            end = _prompt_end(request, item, context) if request.echo else 0
+            empty = not request.echo or prompt_of(request, index) == ""  # what an empty prompt adds is no part of it
+            end = 0 if empty else _prompt_end(request, item, context)
             if end == UNKNOWN:  # the text of token ids is known only by comparison with the text without echo
                 tails = [other.choices[index].text for other in group.all("without") if index in other.choices]
                 end = next((len(text) - len(tail) for tail in tails if comparable(x) and text.endswith(tail)), None)
@@ -137,6 +147,35 @@ def echo_adds_only_the_prompt(group: Group, context: CheckContext) -> Findings:
     yield from same_choices(group, ("without", "with"))
     roles = ("without", "with")
     yield from compare(group, roles, answers, "the text after the prompt", context, same=same_but_for_a_space)
+
+
+@check(
+    "echo",
+    Scope.GROUP,
+    group="echo",
+    good=lambda: example(_pair("1, 2, 3, 4")),
+    bad=lambda: example(_pair("1, 2,")),
+)
+def echo_comes_with_a_completion(group: Group, context: CheckContext) -> Findings:
+    """With `echo` the text is more than the prompt where the same request without it generates text.
+
+    Clients cut the prompt off by its length; an answer that was left out cannot be told from an empty one.
+
+    Fix: return the prompt in addition to what was generated, not in its place.
+    """
+    if not_comparable(group, "without", "with"):
+        return
+    without = members(group, "without")[0]
+    for x in members(group, "with"):
+        for index, answer in x.choices.items():
+            other = without.choices.get(index)
+            end = _prompt_end(context.request(x), answer, context)
+            if other is None or end is None or end == UNKNOWN or not other.text.strip():
+                continue
+            if {other.finish_reason, answer.finish_reason} != {context.length}:
+                continue  # a text that ends by itself may end sooner
+            observed = f"nothing follows the echoed prompt, although {show(other.text)} is generated without echo"
+            yield attribute_to(expect(bool(answer.text[end:]), observed, "the completion", answer.at), x.case.id)
 
 
 def _pair(text: str, times: int = 1) -> Group:

@@ -234,54 +234,81 @@ def _is_comparable(token: Any) -> bool:
     bad=lambda: (
         example(example_of(TWO, top_logprobs=[{" 4": -0.25, "~": -0.25}, {",": -0.25}, {" 5": -0.25}]))
         + example(example_of(TWO, top_logprobs=[{" 4": -2.0}, {",": -0.25}, {" 5": -0.25}]))
-        + example(_passed_over())
     ),
 )
 def top_logprobs_are_plausible(x: Exchange, context: CheckContext) -> Findings:
-    """The alternatives are of one distribution: their probabilities sum to at most 1, and temperature 0 takes the best.
+    """The alternatives are of one distribution: probabilities sum to at most 1, and a token has one log probability.
 
     Confidence, entropy and scores are computed from these values; logits, or values of another step, mislead.
 
     Fix: normalise over the whole vocabulary, at the step that chose the token.
     """
-    request = context.request(x)
-    temperature = request.number("temperature", 1)
-    greedy = temperature <= NEAR_ZERO_TEMPERATURE and not request.echo and not alters_distribution(request, context)
-    # Above temperature 0 another token has some probability, and the values may be those after temperature.
-    gap = (NEGLIGIBLE_GAP if temperature else NEAR_TIE) if greedy else None
     for answer, lists in choices_with_logprobs(x):
-        tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
-        examined = 0
-        messages: list[str] = []
-        for index, top in alternatives_by_position(lists):
-            if not all(map(_is_logprob, top.values())):
-                continue  # judged by `logprobs_are_finite`
-            examined += 1
-            value = values[index] if index < len(values) and _is_logprob(values[index]) else None
-            messages += _contradictions(tokens[index] if index < len(tokens) else None, value, top, gap)
+        positions = list(_scored_positions(lists))
+        messages = [message for position in positions for message in _contradictions(*position)]
         if messages:
             yield Violation(messages[0], answer.at)
-        elif examined:
+        elif positions:
             yield Satisfied(answer.at)
 
 
-def _contradictions(token: Any, value: float | None, top: Mapping[str, float], gap: float | None) -> Iterator[str]:
-    """What one distribution cannot have at a position; `gap` is how far below the best the sampled token may be."""
+@check(
+    "logprobs",
+    Scope.SUCCESS,
+    expected_when=lambda request, context: asks_for_alternatives(request, context) and _is_greedy(request, context),
+    good=lambda: example(plain(completion(choice(" 4", logprobs=logprobs([" 4"], [-0.5], top=2))), GREEDY)),
+    bad=lambda: example(_passed_over()),
+)
+def greedy_takes_the_likeliest(x: Exchange, context: CheckContext) -> Findings:
+    """At temperature 0 the sampled token is the likeliest of the alternatives, but for near ties.
+
+    Classifiers read the answer and its rivals at once; an answer below a rival makes either of them wrong.
+
+    Fix: list the alternatives of the step that chose the token, and choose the likeliest at temperature 0.
+    """
+    request = context.request(x)
+    if not _is_greedy(request, context):
+        return
+    # Above temperature 0 another token has some probability, and the values may be those after temperature.
+    gap = NEGLIGIBLE_GAP if request.number("temperature", 1) else NEAR_TIE
+    for answer, lists in choices_with_logprobs(x):
+        positions = [(token, value, top) for token, value, top in _scored_positions(lists) if value is not None]
+        passed = next(
+            (position for position in positions if max(position[2].values()) > (position[1] or 0) + gap), None
+        )
+        if passed:
+            token, value, top = passed
+            best = max(top, key=lambda name: top[name])
+            seen = f"greedy sampling took {show(token)} at {value} although {show(best)} has {top[best]}"
+            yield Violation(f"{seen}; expected the likeliest token", answer.at)
+        elif positions:
+            yield Satisfied(answer.at)
+
+
+def _is_greedy(request: RequestView, context: CheckContext) -> bool:
+    """Whether a request takes the likeliest token at each position that its reply lists."""
+    nearly_zero = request.number("temperature", 1) <= NEAR_ZERO_TEMPERATURE
+    return nearly_zero and not request.echo and not alters_distribution(request, context)
+
+
+def _scored_positions(lists: Mapping[str, Any]) -> Iterator[tuple[Any, float | None, Mapping[str, float]]]:
+    """Each position with alternatives that are numbers: the sampled token, its log probability, the alternatives."""
+    tokens, values = lists.get("tokens", []), lists.get("token_logprobs", [])
+    for index, top in alternatives_by_position(lists):
+        if top and all(map(_is_logprob, top.values())):  # what is no number is judged by `logprobs_are_finite`
+            value = values[index] if index < len(values) and _is_logprob(values[index]) else None
+            yield tokens[index] if index < len(tokens) else None, value, top
+
+
+def _contradictions(token: Any, value: float | None, top: Mapping[str, float]) -> Iterator[str]:
+    """What one distribution cannot have at a position."""
     mass = sum(map(exp, top.values()))
     if mass > LOGPROB_MASS:
         yield f"the probabilities of the alternatives {show(dict(top))} sum to {mass:.3f}; expected at most 1"
-    if value is None:
-        return
-    if _is_comparable(token) and token in top and abs(top[token] - value) > LOGPROB_NOISE:
+    if value is not None and _is_comparable(token) and token in top and abs(top[token] - value) > LOGPROB_NOISE:
         yield (
             f"the sampled token {show(token)} has {value} in token_logprobs and {top[token]} among the alternatives; "
             "expected one value"
-        )
-    best = max(top, key=lambda name: top[name])
-    if gap is not None and top[best] > value + gap:
-        yield (
-            f"greedy sampling took {show(token)} at {value} although {show(best)} has {top[best]}; "
-            "expected the likeliest token"
         )
 
 

@@ -305,6 +305,44 @@ def stop_that_never_matches(group: Group, context: CheckContext) -> Findings:
         yield from unchanged(group, ROLES, context)
 
 
+@check(
+    "finish",
+    Scope.GROUP,
+    group="never",
+    good=lambda: example(_at_the_limit("length")),
+    bad=lambda: example(_at_the_limit("stop")),
+)
+def uncut_text_finishes_with_length(group: Group, context: CheckContext) -> Findings:
+    """A text that reaches the limit finishes with `length`, whatever stop sequences were sent that it does not contain.
+
+    After `stop` a client takes the text for complete; where only half a stop sequence came, or only the prompt has it,
+    the rest of the text is lost.
+
+    Fix: report `stop` only when all of a stop sequence was generated, not for a part of it or for one in the prompt.
+    """
+    if group.key.split(" ")[0] != "stop" or not_comparable(group, *ROLES):
+        return
+    without = members(group, "without")[0]
+    for x in members(group, "with"):
+        for answer in x.choices.values():
+            other = without.choices.get(answer.index)
+            if other is None or other.finish_reason != context.length:
+                continue
+            text = generated_text(context.request(x), answer)
+            if text and text == generated_text(context.request(without), other):
+                observed = (
+                    f"finish_reason is {show(answer.finish_reason)} for the whole text, without any stop sequence"
+                )
+                finding = expect(answer.finish_reason == context.length, observed, show(context.length), answer.at)
+                yield attribute_to(finding, x.case.id)
+
+
+def _at_the_limit(finish: str) -> Group:
+    whole = plain(completion(choice()), {"temperature": 0})
+    other = plain(completion(choice(finish=finish)), {"temperature": 0, "stop": "QQQ"})
+    return Group("never", "stop", {"without": (whole,), "with": (other,)})
+
+
 def _unmatched(text: str, times: int = 1) -> Group:
     whole = plain(completion(choice()), {"temperature": 0})
     other = plain(completion(choice(text)), {"temperature": 0, "stop": "QQQ"})

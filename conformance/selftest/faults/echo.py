@@ -8,7 +8,16 @@ from dataclasses import replace
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation_parameters import GenerationParameters, Prompt
 from conformance.reference.responses import Text
-from conformance.selftest.edits import Json, choices, prompt_of, sent, several, several_prompts, with_other_text
+from conformance.selftest.edits import (
+    Json,
+    choices,
+    prompt_of,
+    sent,
+    several,
+    several_prompts,
+    with_other_text,
+    with_text,
+)
 from conformance.selftest.fault import fault
 
 NEEDS = ("echo",)
@@ -124,3 +133,49 @@ def echo_changes_the_text(params: GenerationParameters, call: Call) -> Generatio
 def zero_tokens_after_an_echo_are_one(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With echo, the server generates one token although max_tokens is 0."""
     return replace(params, max_tokens=1) if params.max_tokens == 0 else params
+
+
+@fault(
+    Stage.TEXTS,
+    "echo_comes_with_a_completion",
+    needs=NEEDS,
+    also=(*MISSING, "length_comes_with_text", "twin_text_agrees", "length_means_the_limit", "suffix_is_used"),
+    only=lambda call: call.params.echo,
+    imitates="With echo, the prompt came in place of the completion.",
+)
+def echo_replaces_the_completion(texts: list[Text], call: Call) -> list[Text]:
+    """With echo, the prompt comes back alone; what was generated is counted all the same."""
+    return [with_text(text, "") for text in texts]
+
+
+@fault(
+    Stage.TEXTS,
+    "logprobs_count_the_tokens",
+    needs=(*NEEDS, "logprobs"),
+    also=(*MISSING, "prompt_tokens_match_ids", "batch_is_singles"),
+    only=lambda call: call.params.echo,
+)
+def echo_of_ids_has_a_window(texts: list[Text], call: Call) -> list[Text]:
+    """Of a prompt of ids, the last 256 are echoed; all of them are counted."""
+    changed = []
+    for text in texts:
+        if text.prompt.given_as_tokens and len(text.echoed) > 256:
+            steps = text.echoed[-256:]
+            text = replace(text, echoed=steps, prompt=replace(text.prompt, text="".join(step.text for step in steps)))
+        changed.append(text)
+    return changed
+
+
+@fault(
+    Stage.TEXTS,
+    "echo_adds_only_the_prompt",
+    needs=NEEDS,
+    also=("batch_is_singles", "tokens_join_to_text", "text_offsets_follow_tokens", "logprobs_count_the_tokens"),
+    only=lambda call: call.params.echo,
+    imitates="An empty prompt was echoed as the token that stands for it.",
+)
+def empty_prompt_is_echoed_as_a_token(texts: list[Text], call: Call) -> list[Text]:
+    """The echo of an empty prompt is <|endoftext|>."""
+    return [
+        text if text.prompt.text else replace(text, prompt=replace(text.prompt, text="<|endoftext|>")) for text in texts
+    ]

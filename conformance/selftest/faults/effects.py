@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from conformance.model import Contract
 from conformance.model.parameter_traits import Role
 from conformance.reference.alterations import Call, Stage
 from conformance.reference.generation_parameters import GenerationParameters
@@ -23,6 +24,11 @@ GREEDY = (
 )  # fmt: skip
 
 
+def _allows_zero_top_p(contract: Contract) -> bool:
+    limit = contract.limit("top_p")
+    return limit is not None and limit.low == 0
+
+
 @fault(
     Stage.PARAMETERS,
     "narrow_sampling_is_greedy",
@@ -34,6 +40,19 @@ GREEDY = (
 def top_p_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """top_p has no effect."""
     return with_sampling(params, top_p=1.0)
+
+
+@fault(
+    Stage.PARAMETERS,
+    "narrow_sampling_is_greedy",
+    needs=("top_p",),
+    also=("filter_bounds_the_choice", "parameter_spreads_texts"),
+    fits=_allows_zero_top_p,
+    imitates="Zero was taken for no value.",
+)
+def top_p_of_zero_is_off(params: GenerationParameters, call: Call) -> GenerationParameters:
+    """A top_p of 0 has no effect."""
+    return params if params.sampling.top_p else with_sampling(params, top_p=1.0)
 
 
 @fault(

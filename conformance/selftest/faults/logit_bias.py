@@ -49,6 +49,20 @@ biases_become(
     also=(),
     when=("plain", "streamed"),
 )
+biases_become(
+    "bias_is_lost_beside_penalties",
+    "With a penalty, a bias has no effect.",
+    _dropped,
+    also=("bias_bans",),
+    only=lambda call: any(sent(call, name) for name in ("presence_penalty", "frequency_penalty")),
+)
+biases_become(
+    "biases_are_ignored_in_long_maps",
+    "In a map of more than sixteen entries, a bias has no effect.",
+    _dropped,
+    also=("bias_bans",),
+    only=lambda call: isinstance(sent(call, "logit_bias"), dict) and len(sent(call, "logit_bias")) > 16,
+)
 biases_become("bias_is_reversed", "A bias acts with the opposite sign.", lambda bias: -bias)
 biases_become("bias_is_a_hundredth", "A bias acts with a hundredth of its value.", lambda bias: bias / 100)
 biases_become(

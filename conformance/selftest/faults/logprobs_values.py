@@ -90,6 +90,26 @@ def alternatives_are_those_of_the_next_token(documents: list[Json], call: Call) 
     return with_values(documents, lambda value: value - 1.5)
 
 
+@fault(
+    Stage.REPLY,
+    "greedy_takes_the_likeliest",
+    needs=NEEDS,
+    only=lambda call: (call.params.logprobs or 0) > 1 and call.params.sampling.temperature == 0,
+    also=("alternatives_are_the_likeliest", "top_logprobs_have_n", "logprobs_change_nothing"),
+    imitates="The alternatives were those of another step.",
+)
+def another_token_ranks_first(documents: list[Json], call: Call) -> list[Json]:
+    """At temperature 0, the sampled token is listed far below another one."""
+    for lists in logprobs(documents):
+        values = [None if value is None else value - 3 for value in lists["token_logprobs"]]
+        for token, value, top in zip(lists["tokens"], values, lists["top_logprobs"], strict=True):
+            if top and value is not None:
+                top.clear()
+                top.update({" rival": -0.1, token: value})
+        lists["token_logprobs"] = values
+    return documents
+
+
 # Alternatives.
 
 

@@ -69,6 +69,12 @@ def any_key_will_do_for_streams(request: Request, call: Call) -> Request:
     return _accept_key(request, call, lambda sent, _: bool(sent))
 
 
+@fault(Stage.ARRIVAL, CHECK, only=lambda call: "transfer-encoding" in call.request.fields)
+def no_key_is_needed_for_chunked_bodies(request: Request, call: Call) -> Request:
+    """A request whose body comes in chunks is answered without a valid key."""
+    return _accept_key(request, call, lambda _sent, _key: True)
+
+
 @fault(Stage.ARRIVAL, CHECK)
 def key_is_compared_by_its_beginning(request: Request, call: Call) -> Request:
     """A key that begins with the right one is accepted."""

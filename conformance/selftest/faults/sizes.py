@@ -123,6 +123,28 @@ for _name, _size, _kept in (("three", 3, slice(2)), ("seventeen", 17, slice(16))
     )
 
 
+def _without_empty(texts: list[Text], call: Call) -> list[Text]:
+    return [text for text in texts if text.generation.text] or texts
+
+
+def _first_32(texts: list[Text], call: Call) -> list[Text]:
+    return texts[:32] if len(call.params.prompts) > 1 and call.params.n > 1 else texts
+
+
+for _name, _says, _change in (
+    ("choices_beyond_32_are_dropped", "Of several prompts with n, 32 choices come at most.", _first_32),
+    ("empty_completions_are_dropped", "A choice without text is left out.", _without_empty),
+):
+    plant(
+        _name,
+        _says,
+        Stage.TEXTS,
+        "choices_are_complete",
+        _change,
+        also=(*BESIDES, "choices", "usage", "echo", "finish", "stop", "length_uses_the_limit", "logprobs"),
+    )
+
+
 def _members(contract: Contract) -> list[tuple[str, Any]]:
     """The documented members of enumerations, those of unions of objects included, each with its parameter."""
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -59,6 +60,26 @@ for _name, (_check, _others) in FORGOTTEN.items():
         needs=(_name,),
     )
 
+
+def _counts_are_kept(params: GenerationParameters, call: Call) -> GenerationParameters:
+    """Another text each time for a prompt that was penalized before, as if earlier tokens still counted."""
+    if not params.sampling.presence and not params.sampling.frequency and params.sampling.repetition == 1:
+        return params
+    counts: Counter[Any] = call.notes.setdefault("penalized", Counter())
+    before = counts[params.prompts]
+    counts[params.prompts] += 1
+    return replace(params, suffix=params.suffix + "\n" * before)
+
+
+plant(
+    "penalties_count_earlier_texts",
+    "Penalties count the tokens of earlier replies to the same prompt.",
+    Stage.PARAMETERS,
+    "greedy_repeats",
+    _counts_are_kept,
+    also=EVERYWHERE,
+    needs=("presence_penalty",),
+)
 
 # What goes wrong in a reply that follows another, or has a certain number.
 

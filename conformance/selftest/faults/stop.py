@@ -49,6 +49,17 @@ stops_become(
     imitates="Stop sequences were ignored.",
 )
 stops_become(
+    "lists_of_one_stop_are_ignored",
+    "A stop sequence that is alone in its list does not stop the text.",
+    _none,
+    only=lambda call: isinstance(sent(call, "stop"), list) and len(call.params.stops) == 1,
+)
+stops_become(
+    "long_stops_are_ignored",
+    "Stop sequences of more than sixteen characters do not stop the text.",
+    lambda stops: tuple(stop for stop in stops if len(stop) <= 16),
+)
+stops_become(
     "stops_are_ignored_beside_n",
     "With n, stop sequences do not stop the texts.",
     _none,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from conformance.model import StopText
@@ -126,3 +127,33 @@ def user_changes_the_text(params: GenerationParameters, call: Call) -> Generatio
 def stop_is_called_length(documents: list[Json], call: Call) -> list[Json]:
     """A text that a stop sequence cut finishes with the reason for the limit."""
     return with_reason(documents, length_reason(call), stop_reason(call))
+
+
+def _with_finish(texts: list[Text], call: Call, stopped: Callable[[Text], bool]) -> list[Text]:
+    """The texts, those that reached the limit with the reason `stop` where `stopped`."""
+    reason, other = length_reason(call), stop_reason(call)
+    return [replace(text, finish=other) if text.finish == reason and stopped(text) else text for text in texts]
+
+
+@fault(
+    Stage.TEXTS,
+    "uncut_text_finishes_with_length",
+    needs=NEEDS,
+    also=("stop_that_never_matches", "cut_text_finishes_with_length", "twin_finish_agrees"),
+)
+def part_of_a_stop_at_the_limit_is_a_stop(texts: list[Text], call: Call) -> list[Text]:
+    """A text that reaches the limit with the first characters of a stop sequence finishes with `stop`."""
+    begun = tuple(stop[:size] for stop in call.params.stops for size in range(1, len(stop)))
+    return _with_finish(texts, call, lambda text: text.generation.text.endswith(begun))
+
+
+@fault(
+    Stage.TEXTS,
+    "uncut_text_finishes_with_length",
+    needs=(*NEEDS, "echo"),
+    also=("stop_that_never_matches", "cut_text_finishes_with_length", "twin_finish_agrees"),
+    only=lambda call: call.params.echo,
+)
+def stop_in_the_echoed_prompt_is_a_stop(texts: list[Text], call: Call) -> list[Text]:
+    """A text that reaches the limit finishes with `stop` where its echoed prompt contains a stop sequence."""
+    return _with_finish(texts, call, lambda text: any(stop in text.prompt.text for stop in call.params.stops))
