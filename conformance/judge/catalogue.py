@@ -43,9 +43,7 @@ class Check:
     `expected_when(request, context)`: whether a correct reply to this valid request must contain an occurrence. None:
     a client cannot trigger an occurrence, so its absence is no gap. `group`: the kind of group that a GROUP check
     judges. `keyed`: a group belongs to the requirement whose id its key begins with. `needs_whole_run`: a finding on
-    one exchange depends on others, through `CheckContext.alone` (the values, as JSON, that the target refused when
-    sent alone), `CheckContext.taken` (those that it accepted), `failing` or
-    `cut_beside_others`.
+    one exchange depends on others, through the last four members of `CheckContext`.
     """
 
     name: str

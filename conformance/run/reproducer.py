@@ -14,7 +14,7 @@ from typing import Any, Final
 from conformance.judge import Traffic, judge
 from conformance.judge.catalogue import Scope, load
 from conformance.judge.finding_cache import FindingCache
-from conformance.judge.verdicts import NEEDS_CONFIRMATION
+from conformance.judge.outcome import NEEDS_CONFIRMATION
 from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, Outcome, RequestCase, Requirement, Verdict
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange

@@ -20,7 +20,7 @@ from conformance import __version__
 from conformance.judge import Traffic, judge_all
 from conformance.judge.causes import causes
 from conformance.judge.finding_cache import FindingCache
-from conformance.judge.verdicts import cut
+from conformance.judge.traffic import cut
 from conformance.model import ENOUGH_REPLIES, Contract, Ending, Level, Outcome, Phase, RequestCase, Verdict
 from conformance.model.budget import Account, Budget, Cost, reported
 from conformance.model.exchange import Attempt, Exchange

@@ -133,7 +133,7 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
 
 def _is_confirmed(failures: list[Exchange], context: CheckContext) -> bool:
     """Whether a server error is the target's answer to this request, and not of the moment."""
-    return len(failures) >= ENOUGH_REPLIES or any(x.case.id in context.failing for x in failures)
+    return len(failures) >= ENOUGH_REPLIES or any(x.case.id in context.failing_cases for x in failures)
 
 
 def _ids(replies: list[Exchange]) -> tuple[str, ...]:
@@ -221,14 +221,14 @@ def justified_refusal(x: Exchange, context: CheckContext) -> Observation | None:
 def _member_refused_alone(x: Exchange, context: CheckContext) -> str:
     """The member of a refused request that is refused alone as well; empty where the combination was refused."""
     body = x.case.body
-    if not context.alone or not isinstance(body, Mapping):
+    if not context.refused_alone or not isinstance(body, Mapping):
         return ""
     param = error_param(x.json)
     text = param if isinstance(param, str) and param else error_words(x)
-    refused = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
+    refused = [name for name in body if dumps(body[name]) in context.refused_alone.get(name, ())]
     named = [name for name in body if name != "model" and name_pattern(name).search(text)]
-    if not refused and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
-        refused = [name for name in named if name in context.alone]  # another value of it was refused alone
+    if not refused and len(named) == 1 and dumps(body[named[0]]) not in context.accepted_values.get(named[0], ()):
+        refused = [name for name in named if name in context.refused_alone]  # another value of it was refused alone
     return refused[0] if refused else ""
 
 
