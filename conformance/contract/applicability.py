@@ -109,9 +109,9 @@ INDEPENDENT_OF_REQUEST: Final = frozenset({always, required_by_row})
 
 def applies(requirement: Requirement, request: RequestView) -> bool:
     """Whether the request has the values that the requirement's `when` names; a list names several."""
-    for name, wanted in requirement.when.items():
+    for name, allowed in requirement.when.items():
         value = request.include_usage if name == "include_usage" else request.get(name)
-        if not any(json_equal(value, option) for option in (wanted if isinstance(wanted, list) else [wanted])):
+        if not any(json_equal(value, option) for option in (allowed if isinstance(allowed, list) else [allowed])):
             return False
     return True
 
@@ -126,9 +126,9 @@ def expected(requirement: Requirement, trigger: Trigger, request: RequestView, c
 def expected_of_case(requirement: Requirement, trigger: Trigger, case: RequestCase, context: CheckContext) -> bool:
     """Whether a correct reply to this case, or its group, must contain an occurrence."""
     if trigger.scope is Scope.GROUP:
-        named = requirement.id if trigger.keyed else requirement.params.get("parameter")
+        subject = requirement.id if trigger.keyed else requirement.params.get("parameter")
         keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == trigger.group)
-        in_group = any(named in {None, key} for key in keys)
+        in_group = any(subject in {None, key} for key in keys)
         return in_group and (trigger.expected_when is None or trigger.expected_when(context.request(case), context))
     return trigger.scope in scopes(case, context) and expected(requirement, trigger, context.request(case), context)
 

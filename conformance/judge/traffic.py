@@ -18,7 +18,7 @@ from conformance.judge.determinism import nondeterministic_prompts
 from conformance.judge.finding_cache import Conclusions, FindingCache
 from conformance.model import BUSY, Credential, Ending, RequestCase, Requirement, Validity
 from conformance.model.exchange import Exchange, Group
-from conformance.model.json_text import dumps, named_twice
+from conformance.model.json_text import dumps, has_repeated_names
 
 FEWEST_ALIKE: Final = 2
 """Different requests with the same server error, at least, before one of them counts as confirmed by the others."""
@@ -235,7 +235,7 @@ def _judgeable(x: Exchange) -> bool:
 
 def _readable(case: RequestCase) -> bool:
     """Whether all parsers read the body alike: a JSON object, in which no member is named twice."""
-    return isinstance(case.body, Mapping) and not (case.hostile and named_twice(case.content))
+    return isinstance(case.body, Mapping) and not (case.hostile and has_repeated_names(case.content))
 
 
 def _asks_stream(x: Exchange) -> bool:

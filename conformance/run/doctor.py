@@ -47,7 +47,7 @@ async def examine(target: Target, contract: Contract, model: str, timeouts: Time
     """Check everything in turn, with three small requests at most; none after a reply that is not an API's."""
     for symptom in _environment(target):
         yield symptom
-    async with Sender(target, Account(Budget(requests=6)), patience=replace(timeouts, retries=1)) as sender:
+    async with Sender(target, Account(Budget(requests=6)), timeouts=replace(timeouts, retries=1)) as sender:
         body = {"model": model, "prompt": "1, 2, 3, 4,", "max_tokens": TOKENS}
         plain = await _sent(sender, _case("plain", body))
         if plain.status is not None and urlsplit(target.base_url).scheme == "https":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
-WHOLE_AT_LEAST: Final = 180.0
+TOTAL_AT_LEAST: Final = 180.0
 """Seconds that a whole reply may take at least: a long completion comes slowly after a quick first byte."""
 
 
@@ -80,7 +80,7 @@ def launch(settings: Settings, watcher: Watcher | None = None, stop_after: int =
                 seed=settings.seed,
                 budget=settings.budget,
                 claims=settings.claims,
-                patience=timeout_policy(settings),
+                timeouts=timeout_policy(settings),
                 pace=RateLimits(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recording_path(settings),
                 resume=settings.resume,
@@ -261,4 +261,4 @@ def timeout_policy(settings: Settings) -> TimeoutPolicy:
     """The time-outs that follow from --timeout."""
     from conformance.send import TimeoutPolicy
 
-    return TimeoutPolicy(first_byte=settings.timeout, whole=max(WHOLE_AT_LEAST, 2 * settings.timeout))
+    return TimeoutPolicy(first_byte=settings.timeout, total=max(TOTAL_AT_LEAST, 2 * settings.timeout))

@@ -1,4 +1,4 @@
-"""Judges recorded traffic: one run for each recording of this suite, and for each place and model in those of others.
+"""Judges recorded traffic: a run for each recording of this suite, and for each endpoint and model in other recordings.
 
 Exchanges of others are judged one after another and then mostly forgotten, so a recording may be larger than memory.
 """
@@ -16,9 +16,9 @@ from conformance.judge import RunningVerdicts, judge_all
 from conformance.model import Contract
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.recording.foreign import RECORDED, Place, unjudged
+from conformance.recording.foreign import RECORDED, RecordedEndpoint, unjudged
 from conformance.recording.json_forms import case_out
-from conformance.recording.load import Damaged, Found, Loaded, NotJudged, OtherFile, OwnRecording
+from conformance.recording.load import Damaged, ForeignExchange, Loaded, NotJudged, OtherFile, OwnRecording
 from conformance.run.reproducer import smallest, traffic
 from conformance.run.result import Endpoint, Run, totals
 
@@ -69,11 +69,11 @@ def audit(contract: Contract, items: Iterable[Loaded], name: str, select: frozen
     groups = _Groups(contract)
     for item in items:
         match item:
-            case Found():
-                if item.place is None:
+            case ForeignExchange():
+                if item.endpoint is None:
                     written.setdefault(item.file, []).append(item.exchange)
                 else:
-                    groups.add(item.exchange, item.place)
+                    groups.add(item.exchange, item.endpoint)
             case OwnRecording():
                 own.append(item)
             case NotJudged():
@@ -159,33 +159,35 @@ class _Groups:
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
-        self._groups: dict[Place, _Group] = {}
-        self._without_model: list[tuple[Exchange, Place]] = []
+        self._groups: dict[RecordedEndpoint, _Group] = {}
+        self._without_model: list[tuple[Exchange, RecordedEndpoint]] = []
 
-    def add(self, x: Exchange, place: Place) -> None:
-        """Judge an exchange with those of the same place and model; without a model, with the first of the place."""
-        if place.model:
-            self._of(place).add(x)
-        elif (known := self._at(place)) is not None:
+    def add(self, x: Exchange, endpoint: RecordedEndpoint) -> None:
+        """Judge an exchange with those of its endpoint and model; without a model, with the first of its endpoint."""
+        if endpoint.model:
+            self._of(endpoint).add(x)
+        elif (known := self._at(endpoint)) is not None:
             known.add(x)
         else:
-            self._without_model.append((x, place))
+            self._without_model.append((x, endpoint))
 
     def finish(self) -> list[_Group]:
         """All groups; nothing can be added any more."""
-        for x, place in self._without_model:
-            (self._at(place) or self._of(place)).add(x)
+        for x, endpoint in self._without_model:
+            (self._at(endpoint) or self._of(endpoint)).add(x)
         return list(self._groups.values())
 
-    def _of(self, place: Place) -> _Group:
-        key = replace(place, headers=(), has_key=True)
+    def _of(self, endpoint: RecordedEndpoint) -> _Group:
+        key = replace(endpoint, headers=(), has_key=True)
         if key not in self._groups:
-            self._groups[key] = _Group(self._contract, place)
+            self._groups[key] = _Group(self._contract, endpoint)
         return self._groups[key]
 
-    def _at(self, place: Place) -> _Group | None:
+    def _at(self, endpoint: RecordedEndpoint) -> _Group | None:
         same = (
-            group for key, group in self._groups.items() if (key.base_url, key.query) == (place.base_url, place.query)
+            group
+            for key, group in self._groups.items()
+            if (key.base_url, key.query) == (endpoint.base_url, endpoint.query)
         )
         return next(same, None)
 
@@ -193,9 +195,9 @@ class _Groups:
 class _Group:
     """Exchanges that are judged together."""
 
-    def __init__(self, contract: Contract, place: Place) -> None:
+    def __init__(self, contract: Contract, endpoint: RecordedEndpoint) -> None:
         self.contract = contract
-        self.place = place
+        self.endpoint = endpoint
         self.unjudged = Reasons()
         self.count = 0
         self._judging = RunningVerdicts(contract)
@@ -274,14 +276,14 @@ class _Group:
         )
 
     def _endpoint(self, names: _Names) -> Endpoint:
-        place = self.place
+        endpoint = self.endpoint
         return Endpoint(
-            name=names.of(urlsplit(place.base_url).netloc, place.model),
-            base_url=place.base_url,
-            model=place.model,
-            headers=tuple((name, None) for name in place.headers),
-            query=place.query,
-            key_variable=None if place.has_key else "",
+            name=names.of(urlsplit(endpoint.base_url).netloc, endpoint.model),
+            base_url=endpoint.base_url,
+            model=endpoint.model,
+            headers=tuple((name, None) for name in endpoint.headers),
+            query=endpoint.query,
+            key_variable=None if endpoint.has_key else "",
         )
 
 

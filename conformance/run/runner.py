@@ -33,7 +33,7 @@ from conformance.run.preflight import first, obstacle
 from conformance.run.reproducer import SHRINK, smallest, traffic
 from conformance.run.result import Endpoint, Run, totals
 from conformance.send import RateLimits, Sender, Target, TimeoutPolicy, Watcher
-from conformance.send.sender import PATIENT, STEADY, UNWATCHED
+from conformance.send.sender import DEFAULT_TIMEOUTS, STEADY, UNWATCHED
 
 Plan: TypeAlias = Generator[Phase, tuple[Exchange, ...], None]
 INTERRUPTED: Final = "interrupted before the end"
@@ -80,7 +80,7 @@ def run(
     seed: int = 0,
     budget: Budget = UNLIMITED,
     claims: tuple[str, ...] = (),
-    patience: TimeoutPolicy = PATIENT,
+    timeouts: TimeoutPolicy = DEFAULT_TIMEOUTS,
     pace: RateLimits = STEADY,
     record: Path | None = None,
     resume: bool = False,
@@ -136,7 +136,7 @@ def run(
             async with Sender(
                 target,
                 state.account,
-                patience=patience,
+                timeouts=timeouts,
                 pace=pace,
                 seed=seed,
                 defaults=contract.defaults,

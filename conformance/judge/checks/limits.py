@@ -161,7 +161,7 @@ def edge_is_observed(group: Group, context: CheckContext) -> Findings:
     Fix: nothing; state in the document whether the value is allowed.
     """
     control, missing = accepted_control(group)
-    probe = group.one("probe")
+    probe = group.first("probe")
     if control is None or probe is None:
         yield Inconclusive(missing or f"{label(group)}: not sent")
     elif accepted(probe):
