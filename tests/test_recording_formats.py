@@ -66,7 +66,7 @@ def judged(*paths):
 def findings(*paths):
     """What is broken in files, all exchanges of which can be judged."""
     found = judged(*paths)
-    assert [found.left_out.listed, found.not_judged.listed, found.damaged, found.unreadable] == [[]] * 4
+    assert [found.left_out.first, found.not_judged.first, found.damaged, found.unreadable] == [[]] * 4
     return [
         f"{verdict.requirement.id}: {verdict.reason}"
         for run in found.runs

@@ -179,9 +179,9 @@ def _keep_plan(settings: Settings) -> None:
     from conformance.recording.plan_lock import NAME
 
     if settings.plan is not None and settings.plan.resolve() != (settings.folder / NAME).resolve():
-        beside = settings.folder / f"{NAME}.new"
-        beside.write_bytes(settings.plan.read_bytes())
-        beside.replace(settings.folder / NAME)
+        new_lock = settings.folder / f"{NAME}.new"
+        new_lock.write_bytes(settings.plan.read_bytes())
+        new_lock.replace(settings.folder / NAME)
 
 
 @contextmanager

@@ -36,15 +36,15 @@ class Reasons:
     """Why messages were not judged: how many, and the first of the reasons."""
 
     count: int = 0
-    listed: list[str] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
 
     def add(self, reason: str) -> None:
         self.count += 1
-        if len(self.listed) < MOST_REASONS:
-            self.listed.append(reason)
+        if len(self.first) < MOST_REASONS:
+            self.first.append(reason)
 
     def extend(self, others: Reasons) -> None:
-        self.listed += others.listed[: max(MOST_REASONS - len(self.listed), 0)]
+        self.first += others.first[: max(MOST_REASONS - len(self.first), 0)]
         self.count += others.count
 
 
@@ -63,8 +63,8 @@ class Audit:
 
 def audit(contract: Contract, items: Iterable[Loaded], name: str, select: frozenset[str]) -> Audit:
     """Judge everything that was loaded. `name` is the name of the target, `select` the requirements that are judged."""
-    found = Audit()
-    own: list[OwnRecording] = []
+    result = Audit()
+    own_recordings: list[OwnRecording] = []
     written: dict[str, list[Exchange]] = {}
     groups = _Groups(contract)
     for item in items:
@@ -75,25 +75,25 @@ def audit(contract: Contract, items: Iterable[Loaded], name: str, select: frozen
                 else:
                     groups.add(item.exchange, item.endpoint)
             case OwnRecording():
-                own.append(item)
+                own_recordings.append(item)
             case NotJudged():
-                (found.elsewhere if item.other_operation else found.left_out).add(item.reason)
+                (result.elsewhere if item.other_operation else result.left_out).add(item.reason)
             case Damaged():
-                (found.damaged if item.partly else found.unreadable).append(item.reason)
+                (result.damaged if item.partly else result.unreadable).append(item.reason)
             case OtherFile():
-                found.other_files.append(item.name)
-    own += [_from_har(name, exchanges) for name, exchanges in written.items()]
+                result.other_files.append(item.name)
+    own_recordings += [_from_har(name, exchanges) for name, exchanges in written.items()]
     foreign = groups.finish()
-    names = _Names(name, contract.provider, several=len(own) + len(foreign) > 1)
-    runs = [_own_run(contract, recording, names) for recording in own]
-    runs += [group.run(names, found) for group in foreign]
+    names = _Names(name, contract.provider, several=len(own_recordings) + len(foreign) > 1)
+    runs = [_own_run(contract, recording, names) for recording in own_recordings]
+    runs += [group.run(names, result) for group in foreign]
     for group in foreign:
-        found.not_judged.extend(group.unjudged)
-    found.runs = [
+        result.not_judged.extend(group.unjudged)
+    result.runs = [
         replace(run, verdicts=tuple(verdict for verdict in run.verdicts if verdict.requirement.id in select))
         for run in runs
     ]
-    return found
+    return result
 
 
 def _from_har(name: str, exchanges: list[Exchange]) -> OwnRecording:
@@ -242,18 +242,18 @@ class _Group:
         self._ids.add(name)
         return x if name == x.case.id else Exchange(replace(x.case, id=name), x.attempts)
 
-    def run(self, names: _Names, found: Audit) -> Run:
+    def run(self, names: _Names, audited: Audit) -> Run:
         """The group as a run. What was left out belongs to no group, and is counted with the only one."""
         verdicts = self._judging.verdicts()
         exchanges = tuple(self._exchanges)
         evidence = [x for x in exchanges if x.case.id in self._evidence]
-        reasons, left_out = [*self.unjudged.listed], 0
+        reasons, left_out = [*self.unjudged.first], 0
         if not names.several:
-            reasons, left_out = [*found.left_out.listed, *reasons], found.left_out.count
+            reasons, left_out = [*audited.left_out.first, *reasons], audited.left_out.count
         began = 0.0 if self._began == float("inf") else self._began
-        incomplete = [*found.damaged]
+        incomplete = [*audited.damaged]
         if self.unjudged.count == self.count:
-            incomplete.append(f"none of {self.count} exchanges could be judged: {self.unjudged.listed[0]}")
+            incomplete.append(f"none of {self.count} exchanges could be judged: {self.unjudged.first[0]}")
         return Run(
             contract=self.contract,
             target=self._endpoint(names),
