@@ -130,9 +130,9 @@ def load() -> Mapping[str, Check]:
     return CATALOGUE
 
 
-def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
+def expect(satisfied: bool, observed: str, expected: str, at: str = "") -> Finding:
     """One occurrence: satisfied where it `held`, else a violation with what was observed and what was expected."""
-    return Satisfied(at) if held else Violation(f"{observed}; expected {expected}", at)
+    return Satisfied(at) if satisfied else Violation(f"{observed}; expected {expected}", at)
 
 
 def plural(number: int, noun: str) -> str:
@@ -140,19 +140,19 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def show(value: Any, most: int = 120) -> str:
+def show(value: Any, limit: int = 120) -> str:
     """A value for a message: as JSON, bytes as text, printable characters only, cut in the middle."""
     try:
         text = _as_json(value)
     except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
         text = f"{_JSON_TYPES.get(type(value), 'a value')}, too large to print"
-    return excerpt(text, most)
+    return excerpt(text, limit)
 
 
-def excerpt(text: str, most: int) -> str:
+def excerpt(text: str, limit: int) -> str:
     """A text for a message without quotes, such as JSON: printable characters only, cut in the middle."""
-    if len(text) > most:
-        text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
+    if len(text) > limit:
+        text = f"{text[: limit * 2 // 3]}…{text[-(limit // 4) :]}"
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)

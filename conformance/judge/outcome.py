@@ -101,8 +101,8 @@ def _nothing_seen(
     return Decision(Outcome.INCONCLUSIVE, reason, must, due)
 
 
-def _refused(what: str) -> Decision:
-    reason = f"the target refused {what}; the requirements on accepting such requests judge that"
+def _refused(requests: str) -> Decision:
+    reason = f"the target refused {requests}; the requirements on accepting such requests judge that"
     return Decision(Outcome.NOT_APPLICABLE, reason)
 
 

@@ -88,19 +88,19 @@ def _overlap(cases: Collection[str], row: BrokenRow) -> float:
     failing = [not frozenset(subject).isdisjoint(cases) for subject in row.verdict.broke]
     if not failing or sum(failing) < MOST_OF * len(failing):
         return 0.0
-    kept = [subject[-1] in cases for subject in row.verdict.kept]
-    kept_beside = sum(kept) / len(kept) if kept else 0.0
+    in_kept = [subject[-1] in cases for subject in row.verdict.kept]
+    kept_beside = sum(in_kept) / len(in_kept) if in_kept else 0.0
     return sum(failing) / len(failing) - kept_beside if kept_beside <= KEPT_BESIDE else 0.0
 
 
 def _has_settings(first: BrokenRow, row: BrokenRow, index: ExchangeIndex) -> bool:
     """Whether a row is broken exactly where requests have the settings that suffice to break another row."""
     sufficient = index.sufficient_settings(first)
-    kept = (subject[-1] for subject in row.verdict.kept)
+    kept_by = (subject[-1] for subject in row.verdict.kept)
     return (
         bool(sufficient)
         and row.mostly(lambda x: sufficient <= index.settings(x.case.id))
-        and not any(sufficient <= index.settings(case) for case in kept if case in index.exchanges)
+        and not any(sufficient <= index.settings(case) for case in kept_by if case in index.exchanges)
     )
 
 
@@ -128,5 +128,5 @@ def _mixed_up(x: Exchange) -> bool:
 
 def _same_member(first: BrokenRow, row: BrokenRow) -> bool:
     """Whether both rows are about one member, in replies and in chunks, or the second is about a part of it."""
-    outer, inner = (str(each.verdict.requirement.params["path"]) for each in (first, row))
+    outer, inner = (str(member.verdict.requirement.params["path"]) for member in (first, row))
     return inner == outer or inner.startswith((f"{outer}.", f"{outer}["))

@@ -48,8 +48,8 @@ class ExchangeIndex:
     def settings_of_failures(self, rows: Sequence[BrokenRow]) -> tuple[str, ...]:
         """The settings that the requests of all failures have, and those that kept the same promises lack."""
         failing = {x.case.content: self.settings(x.case.id) for row in rows for x in row.failing}
-        kept = (cases[-1] for row in rows for cases in row.verdict.kept)
-        passing = {self.settings(case) for case in kept if case in self.exchanges}
+        kept_by = (cases[-1] for row in rows for cases in row.verdict.kept)
+        passing = {self.settings(case) for case in kept_by if case in self.exchanges}
         return distinguishing(list(failing.values()), passing)
 
     def sufficient_settings(self, row: BrokenRow) -> Settings:

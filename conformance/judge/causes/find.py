@@ -73,12 +73,12 @@ def _urgency(draft: Draft) -> tuple[int, int, int, str]:
 def _finished(draft: Draft, blocked: tuple[str, ...]) -> Cause:
     kind = KINDS[draft.kind]
     first = draft.rows[0].verdict
-    where = f" {words(draft.settings)}" if draft.settings else ""
+    in_settings = f" {words(draft.settings)}" if draft.settings else ""
     broken, examined = draft.counted if draft.counted[1] else (first.violations, first.examined)
     return Cause(
         id=draft.key,
         kind=draft.kind,
-        name=kind.name.format(subject=draft.subject, where=where),
+        name=kind.name.format(subject=draft.subject, where=in_settings),
         level=min(draft.rows, key=lambda row: row.level).verdict.requirement.level,
         harm=kind.harm,
         means=kind.means,
