@@ -20,6 +20,8 @@ from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResul
 ROOT = Path(__file__).parents[1]
 TESTS = {
     "judge/verdicts.py": "tests/test_judge.py",
+    "judge/outcome.py": "tests/test_judge.py",
+    "judge/traffic.py": "tests/test_judge.py",
     "judge/comparison.py": "tests/test_agreement.py",
     "judge/near_ties.py": "tests/test_near_ties.py",
     "judge/determinism.py": "tests/test_steadiness.py",

@@ -9,7 +9,7 @@ import pytest
 from conformance.config.waivers import Waiver
 from conformance.judge import fixtures as ex
 from conformance.judge.causes import causes
-from conformance.judge.request_settings import distinguishing, settings_of, words
+from conformance.judge.causes.request_settings import distinguishing, settings_of, words
 from conformance.model import Credential, Evidence, Layer, Level, Outcome, Requirement, Source, Validity, Verdict
 from conformance.report import markdown, page, results, terminal
 from conformance.report.tally import headline

@@ -5,9 +5,10 @@ from support import CAT, COLD, breaks, doubts, findings, holds, scored
 
 from conformance.contract import load as contract_of
 from conformance.contract import providers
+from conformance.judge import Traffic, judge
 from conformance.judge.catalogue import CheckContext
 from conformance.judge.fixtures import case, choice, completion, contract, error, group, logprobs, plain, stream, usage
-from conformance.judge.verdicts import Traffic, judge, serves
+from conformance.judge.verdicts import serves
 from conformance.model import (
     Inconclusive,
     Layer,

@@ -255,7 +255,7 @@ class TestStop:
     def test_an_ignored_sequence_shows_in_the_text_alone(self, stop):
         group = self.cut("D E F G H I", finish="length", stop=stop, times=1)
         assert doubts("stop_cuts_earliest", group)
-        assert breaks("stop_text_is_as_promised", group.one("with"), text="excluded")
+        assert breaks("stop_text_is_as_promised", group.first("with"), text="excluded")
 
     def test_a_short_text_is_seen_when_it_comes_again(self):
         assert doubts("stop_cuts_earliest", self.cut("D ", times=1))

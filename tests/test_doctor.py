@@ -15,13 +15,13 @@ from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, says, serving
 
 OPENAI = load("openai")
-PATIENCE = TimeoutPolicy(connect=0.3, first_byte=0.5, idle=0.5, whole=3, first_wait=0.01)
+TIMEOUTS = TimeoutPolicy(connect=0.3, first_byte=0.5, idle=0.5, total=3, first_wait=0.01)
 KEY = "sk-canary-0123456789abcdef"
 
 
 def examined(target: Target, model: str = "m") -> dict[str, Symptom]:
     async def go() -> dict[str, Symptom]:
-        return {symptom.about: symptom async for symptom in examine(target, OPENAI, model, PATIENCE)}
+        return {symptom.about: symptom async for symptom in examine(target, OPENAI, model, TIMEOUTS)}
 
     return asyncio.run(go())
 

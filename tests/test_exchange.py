@@ -225,8 +225,8 @@ class TestErrors:
 def test_a_group_gives_its_members_by_role():
     found = group("batch", batch=plain({}), single_0=[plain({}), plain({})])
     assert len(found.all("single-0")) == 2
-    assert found.one("single-0") is found.all("single-0")[0]
-    assert found.one("single-1") is None
+    assert found.first("single-0") is found.all("single-0")[0]
+    assert found.first("single-1") is None
     assert found.all("single-1") == ()
 
 

@@ -22,7 +22,7 @@ from conformance.judge.fixtures import case, choice, completion, plain, response
 from conformance.model import Ending, Outcome, Phase, Validity
 from conformance.model.exchange import Exchange
 from conformance.recording import har
-from conformance.recording.load import Found
+from conformance.recording.load import ForeignExchange
 from conformance.recording.load import load as load_recordings
 from conformance.run.launch import launch
 from conformance.run.recorded import audit
@@ -95,7 +95,7 @@ def saved(path: Path, *entries: object) -> Path:
 def loaded(*paths):
     """The exchanges in files, and the reasons for leaving other messages out."""
     items = list(load_recordings(paths, OPENAI))
-    return [item.exchange if isinstance(item, Found) else item.reason for item in items]
+    return [item.exchange if isinstance(item, ForeignExchange) else item.reason for item in items]
 
 
 def judged(*paths, contract=OPENAI):

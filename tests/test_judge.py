@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from conformance.contract import load as load_contract
+from conformance.judge import Traffic, judge, judge_all
 from conformance.judge.catalogue import CATALOGUE, Check, CheckContext, Scope, always, expect, load, show
 from conformance.judge.fixtures import case, choice, completion, contract, error, plain, response, stream
-from conformance.judge.verdicts import MOST_EVIDENCE, Traffic, judge, judge_all, serves
+from conformance.judge.tally import MOST_EVIDENCE
+from conformance.judge.verdicts import serves
 from conformance.model import (
     Credential,
     Ending,

@@ -9,7 +9,7 @@ from conformance.model import BROKEN, Credential, Ending, Membership, Outcome, V
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.context import PlanContext
-from conformance.run.reproducer import fits, same_breach, seen, smallest, traffic
+from conformance.run.reproducer import breaks_same_rules, evidence_of_reproducer, fits, smallest, traffic
 from conformance.run.shrink import PER_FAILURE, PER_RUN, shrinking
 
 CONTRACT = contract("openai")
@@ -197,8 +197,8 @@ class TestRefusals:
         verdicts = [v for v in judge_all(CONTRACT, Traffic(exchanges)) if v.requirement.id == row]
         assert verdicts[0].outcome is Outcome.FAIL
         phases, found = drive(exchanges, reply, verdicts=verdicts)
-        assert all(same_breach(one, probe) for phase in phases for one in phase.cases)
-        assert same_breach(found[row], probe)
+        assert all(breaks_same_rules(one, probe) for phase in phases for one in phase.cases)
+        assert breaks_same_rules(found[row], probe)
         if "spelled" in breach:
             assert found[row].content == content
 
@@ -213,7 +213,7 @@ class TestRefusals:
         ]
         (verdict,) = (v for v in judge_all(CONTRACT, Traffic(pair)) if v.requirement.id == "request.n.minimum")
         by_id = {x.case.id: x for x in (*pair, small)}
-        evidence = seen(CONTRACT, verdict, small.case.id, by_id)
+        evidence = evidence_of_reproducer(CONTRACT, verdict, small.case.id, by_id)
         assert evidence.message == "n = 0: HTTP 200; expected a 4xx that says why"
 
     def test_members_that_exclude_each_other_stay_together(self):

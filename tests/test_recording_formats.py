@@ -18,7 +18,7 @@ from conformance.contract import load
 from conformance.model import BROKEN, Validity
 from conformance.model.exchange import Unrecorded
 from conformance.recording.json_stream import CHUNK, JsonStream
-from conformance.recording.load import Damaged, Found, NotJudged, OtherFile
+from conformance.recording.load import Damaged, ForeignExchange, NotJudged, OtherFile
 from conformance.recording.load import load as load_recordings
 from conformance.recording.yaml_stream import items
 from conformance.run.recorded import audit
@@ -55,7 +55,7 @@ def loaded(*paths):
 
 def exchanges(*paths):
     found = loaded(*paths)
-    assert all(isinstance(item, Found) for item in found), found
+    assert all(isinstance(item, ForeignExchange) for item in found), found
     return [item.exchange for item in found]
 
 
@@ -66,7 +66,7 @@ def judged(*paths):
 def findings(*paths):
     """What is broken in files, all exchanges of which can be judged."""
     found = judged(*paths)
-    assert [found.left_out.listed, found.not_judged.listed, found.damaged, found.unreadable] == [[]] * 4
+    assert [found.left_out.first, found.not_judged.first, found.damaged, found.unreadable] == [[]] * 4
     return [
         f"{verdict.requirement.id}: {verdict.reason}"
         for run in found.runs
@@ -315,7 +315,7 @@ def test_interactions_that_cannot_be_judged_are_left_out_with_their_line(tmp_pat
     }
     first, second, third = loaded(saved(tmp_path / "a.yaml", yaml.safe_dump(document)))
     assert first.reason.startswith("a.yaml interaction 0, line 2: it has no member request")
-    assert isinstance(second, Found)
+    assert isinstance(second, ForeignExchange)
     assert third.reason == "a.yaml interaction 2: the response was not recorded"
 
 
@@ -343,7 +343,7 @@ def test_each_line_of_jsonl_is_an_exchange(tmp_path):
 
 def test_a_line_that_cannot_be_read_does_not_affect_the_others(tmp_path):
     found = loaded(saved(tmp_path / "a.jsonl", line(body=REPLY) + '{"request": {\n\n' + line(body=REPLY) + '"text"\n'))
-    assert [isinstance(item, Found) for item in found] == [True, False, True, False]
+    assert [isinstance(item, ForeignExchange) for item in found] == [True, False, True, False]
     assert found[1].reason.startswith("a.jsonl line 2: not JSON: ")
     assert found[3].reason.startswith("a.jsonl line 5: it has no member request")
 
@@ -505,7 +505,7 @@ def test_damaged_and_foreign_files_do_not_keep_the_others_from_being_judged(tmp_
     saved(tmp_path / "package.json", {"name": "x"})
     saved(tmp_path / "good.jsonl", line(body=REPLY))
     found = loaded(tmp_path, torn, tmp_path / "missing.har", tmp_path / "notes.txt")
-    assert [type(item).__name__ for item in found].count("Found") == 2
+    assert [type(item).__name__ for item in found].count("ForeignExchange") == 2
     reasons = [item.reason for item in found if isinstance(item, Damaged)]
     assert "there is no such file or folder" in reasons[0]
     assert any(reason.startswith("notes.txt: unknown kind of recording") for reason in reasons)

@@ -11,7 +11,7 @@ import pytest
 from conformance.judge import fixtures as ex
 from conformance.model import Evidence
 from conformance.report import page, results, terminal
-from conformance.run.reproducer import blamed
+from conformance.run.reproducer import smallest_in_evidence
 
 
 def valid(document):
@@ -108,7 +108,7 @@ def test_evidence_that_is_no_json_comes_after_what_is():
     row = results.document(fake_runs.run(verdict, exchanges=[nan, wide]))["requirements"][0]
     assert [one["case"] for one in row["evidence"]] == ["wide", "nan"]
     hostile = replace(wide, case=replace(wide.case, hostile=True))
-    assert blamed(verdict, {"nan": nan, "wide": hostile}) is hostile
+    assert smallest_in_evidence(verdict, {"nan": nan, "wide": hostile}) is hostile
 
 
 def test_what_is_observed_is_what_the_smallest_request_shows():

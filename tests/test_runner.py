@@ -45,7 +45,7 @@ from conformance.send import RateLimits, Target, TimeoutPolicy, Watcher
 from tests import hostile
 from tests.hostile import BODY, says, serving
 
-HURRIED = TimeoutPolicy(connect=0.3, first_byte=0.5, idle=0.5, whole=1, retries=1, first_wait=0.01)
+HURRIED = TimeoutPolicy(connect=0.3, first_byte=0.5, idle=0.5, total=1, retries=1, first_wait=0.01)
 KEY = "sk-canary-0123456789abcdef"
 ADDS_UP = Requirement(
     "usage.total.adds-up", "usage_adds_up", Level.MUST, Layer.CONTRACT, "Totals add up.", Source("#/usage")
@@ -67,7 +67,7 @@ def one_wave(*cases: RequestCase, **more: bool) -> Generator[Phase, tuple[Exchan
 def go(answer, plan=None, *, context=TERMS, key=KEY, **more):
     with serving(answer) as server:
         target = Target(server.base_url, "/completions", key)
-        made = run(context, target, plan or one_wave(), patience=HURRIED, model="m", **{"shrink": False, **more})
+        made = run(context, target, plan or one_wave(), timeouts=HURRIED, model="m", **{"shrink": False, **more})
     return made, server
 
 
@@ -212,7 +212,7 @@ def test_a_target_that_is_no_api_is_told_in_one_line_after_one_request(answer, s
 
 
 def test_a_server_that_is_not_there_is_told_in_one_line():
-    made = run(TERMS, Target("http://127.0.0.1:9", "/completions"), one_wave(), patience=HURRIED)
+    made = run(TERMS, Target("http://127.0.0.1:9", "/completions"), one_wave(), timeouts=HURRIED)
     assert "http://127.0.0.1:9 gave no reply in 2 attempts" in made.incomplete[0]
     assert "connection refused" in made.incomplete[0]
 

@@ -83,10 +83,10 @@ def test_tokens_that_lost_text_or_doubled_it_do_not(tokens, text):
 
 
 def test_tokens_may_continue_after_the_text_only_with_more():
-    assert spells([" 4", " STOP"], " 4", more=True)
-    assert spells(["\ufffd", "\ufffd", " STOP"], CAT, more=True)
+    assert spells([" 4", " STOP"], " 4", prefix=True)
+    assert spells(["\ufffd", "\ufffd", " STOP"], CAT, prefix=True)
     assert not spells([" 4", " STOP"], " 4")
-    assert not spells([" 4"], " 4 STOP", more=True)
+    assert not spells([" 4"], " 4 STOP", prefix=True)
 
 
 def test_an_incomplete_character_may_be_an_empty_token():

@@ -222,7 +222,7 @@ def test_no_format_adds_a_finding(told, write, tmp_path):
     found = audit(
         contract, load_recordings([tmp_path], contract), "", frozenset(row.id for row in contract.requirements)
     )
-    assert (found.left_out.listed, found.unreadable, found.damaged) == ([], [], [])
+    assert (found.left_out.first, found.unreadable, found.damaged) == ([], [], [])
     (run,) = found.runs
     broken = [
         f"{verdict.requirement.id} {verdict.outcome}: {verdict.reason}"

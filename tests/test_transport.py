@@ -43,13 +43,13 @@ from conformance.recording.json_forms import bytes_in, bytes_out
 from conformance.run.reproducer import shows
 from conformance.send import RateLimits, Redaction, Sender, Target, TimeoutPolicy, Watcher
 from conformance.send.rate_limits import Bucket, back_off, retry_after
-from conformance.send.response_reader import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, WHOLE, Reading, ResponseMemoryBudget
+from conformance.send.response_reader import KEPT_OF_ENDLESS, KEPT_WEIGHT, LARGE, TOTAL, Reading, ResponseMemoryBudget
 from tests import hostile
 from tests.hostile import BODY, EVENT, STREAM, chunked, head, says, serving
 
 KEY = "sk-canary-/+7f3a9b2c&d"
 HURRIED = TimeoutPolicy(
-    connect=0.4, first_byte=0.4, idle=0.4, whole=1.0, most_bytes=300_000, retries=2, first_wait=0.01, longest_wait=2
+    connect=0.4, first_byte=0.4, idle=0.4, total=1.0, most_bytes=300_000, retries=2, first_wait=0.01, longest_wait=2
 )
 
 
@@ -61,7 +61,7 @@ def send(
     answer: hostile.Answer,
     phase: Phase | RequestCase | None = None,
     *,
-    patience: TimeoutPolicy = HURRIED,
+    timeouts: TimeoutPolicy = HURRIED,
     pace: RateLimits = RateLimits(),  # noqa: B008
     budget: Budget = Budget(),  # noqa: B008
     watcher: Watcher = Watcher(),  # noqa: B008
@@ -74,7 +74,7 @@ def send(
 
     async def go(base_url: str) -> tuple[tuple[Exchange, ...], Sender]:
         there = Target(base_url + base, "/completions", **{"key": KEY, **target})  # type: ignore[arg-type]
-        async with Sender(there, Account(budget), patience=patience, pace=pace, watcher=watcher) as sender:
+        async with Sender(there, Account(budget), timeouts=timeouts, pace=pace, watcher=watcher) as sender:
             return await sender.send(phase), sender
 
     with serving(answer) as server:
@@ -272,9 +272,9 @@ HOSTILE = [
     ("answer", "status", "ending", "error"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE]
 )
 def test_a_hostile_target_ends_in_an_attempt_and_the_next_case_is_unaffected(answer, status, ending, error):
-    patience = replace(HURRIED, retries=0)
+    timeouts = replace(HURRIED, retries=0)
     begun = time.perf_counter()
-    (bad, good), _, _ = send(hostile.in_turn(answer, says()), Phase("serial", cases(2), serial=True), patience=patience)
+    (bad, good), _, _ = send(hostile.in_turn(answer, says()), Phase("serial", cases(2), serial=True), timeouts=timeouts)
     assert time.perf_counter() - begun < 10
     assert (bad.status, bad.ending) == (status, ending), bad.last.error
     assert error in bad.last.error
@@ -285,7 +285,7 @@ def test_a_hostile_target_ends_in_an_attempt_and_the_next_case_is_unaffected(ans
 @pytest.mark.parametrize("place", range(0, len(STREAM + chunked(EVENT, EVENT)) + 1, 7))
 def test_a_reset_at_any_byte_is_told_from_the_end(place):
     whole = STREAM + chunked(EVENT, EVENT)
-    exchange = one(hostile.resets(whole[:place]), patience=replace(HURRIED, retries=0))
+    exchange = one(hostile.resets(whole[:place]), timeouts=replace(HURRIED, retries=0))
     assert exchange.ending is Ending.TRUNCATED
     assert (exchange.status is None) == (place < len(STREAM))
 
@@ -320,14 +320,14 @@ def test_what_all_responses_weigh_has_an_end_however_many_there_are():
     assert shelf.used < LARGE / 2
     long = [read_with(shelf, b"x" * 10_000_000) for _ in range(5)]
     assert {Ending.COMPLETE, Ending.UNREAD} == {one.ending for one in long}
-    assert LARGE / 4 < shelf.used < WHOLE
+    assert LARGE / 4 < shelf.used < TOTAL
     # those in order go on, as long as they are short
     assert [read_with(shelf, BODY).ending for _ in range(1000)] == [Ending.COMPLETE] * 1000
-    assert shelf.used < WHOLE
+    assert shelf.used < TOTAL
 
 
 def full_shelf() -> ResponseMemoryBudget:
-    shelf = ResponseMemoryBudget(large=2**24, whole=2**24)
+    shelf = ResponseMemoryBudget(large=2**24, total=2**24)
     shelf.used = 2**24
     return shelf
 
@@ -398,7 +398,7 @@ def test_all_responses_together_stay_within_memory():
     exchanges, _, _ = send(
         hostile.endless(STREAM, chunked(b"x" * 60_000)),
         Phase("many", cases(40)),
-        patience=replace(HURRIED, most_bytes=4 * 2**20, whole=20, idle=5, first_byte=5),
+        timeouts=replace(HURRIED, most_bytes=4 * 2**20, total=20, idle=5, first_byte=5),
     )
     assert {x.ending for x in exchanges} == {Ending.OVERSIZED}
     assert sum(len(piece.data) for x in exchanges for piece in x.pieces) <= 40 * KEPT_OF_ENDLESS
@@ -415,7 +415,7 @@ def test_a_target_that_answers_twice_does_not_answer_the_next_case():
 def test_a_host_that_nobody_answers_at_is_told_in_one_line():
     async def go() -> Exchange:
         target = Target("http://127.0.0.1:9", "/completions")
-        async with Sender(target, Account(Budget()), patience=HURRIED) as sender:
+        async with Sender(target, Account(Budget()), timeouts=HURRIED) as sender:
             (exchange,) = await sender.send(Phase("one", cases(1)))
             return exchange
 
@@ -432,7 +432,7 @@ def test_a_certificate_that_cannot_be_verified_is_not_tried_again(tmp_path):
         context.load_cert_chain(*self_signed(tmp_path))
         server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
-        async with Sender(Target(f"https://127.0.0.1:{port}", "/"), Account(Budget()), patience=HURRIED) as sender:
+        async with Sender(Target(f"https://127.0.0.1:{port}", "/"), Account(Budget()), timeouts=HURRIED) as sender:
             (exchange,) = await sender.send(Phase("one", cases(1)))
         server.close()
         return exchange
@@ -517,9 +517,9 @@ def test_a_retry_date_is_measured_by_the_clock_of_whoever_wrote_it():
 
 
 def test_back_off_doubles_with_dice_that_fall_the_same_each_time():
-    patience = TimeoutPolicy(first_wait=1, longest_wait=5)
-    waits = [back_off(patience, attempt, Random(7)) for attempt in range(1, 6)]
-    assert waits == [back_off(patience, attempt, Random(7)) for attempt in range(1, 6)]
+    timeouts = TimeoutPolicy(first_wait=1, longest_wait=5)
+    waits = [back_off(timeouts, attempt, Random(7)) for attempt in range(1, 6)]
+    assert waits == [back_off(timeouts, attempt, Random(7)) for attempt in range(1, 6)]
     for wait, most in zip(waits, [1, 2, 4, 5, 5], strict=True):
         assert most / 2 <= wait <= most
 
@@ -527,7 +527,7 @@ def test_back_off_doubles_with_dice_that_fall_the_same_each_time():
 @pytest.mark.parametrize("answer", [hostile.raw(b""), hostile.falls_silent(STREAM + chunked(EVENT))])
 def test_a_target_that_is_gone_is_not_asked_for_ever(answer):
     exchanges, _, sender = send(
-        answer, Phase("many", cases(30)), pace=RateLimits(concurrency=4), patience=replace(HURRIED, retries=0)
+        answer, Phase("many", cases(30)), pace=RateLimits(concurrency=4), timeouts=replace(HURRIED, retries=0)
     )
     assert 8 <= len(exchanges) <= 12
     assert len(sender.unsent) == 30 - len(exchanges)
@@ -542,18 +542,18 @@ def test_a_stream_of_comments_alone_counts_as_silent():
             writer.write(chunked(b": ping\n\n"))
             await writer.drain()
 
-    exchange = one(pings, patience=replace(HURRIED, whole=1.9))
+    exchange = one(pings, timeouts=replace(HURRIED, total=1.9))
     assert exchange.ending is Ending.TIMED_OUT
     assert "only comments for 0.4 s" in exchange.last.error
 
 
 def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
-    patience = replace(HURRIED, longest_wait=0.05)
+    timeouts = replace(HURRIED, longest_wait=0.05)
     exchanges, _, sender = send(
         says("429 Slow", "retry-after: 9999"),
         Phase("many", cases(60)),
         pace=RateLimits(concurrency=4),
-        patience=patience,
+        timeouts=timeouts,
     )
     assert 16 <= len(exchanges) <= 20
     assert "overloaded" in sender.unsent["t/59"]
@@ -562,7 +562,7 @@ def test_a_target_that_refuses_for_load_for_ever_is_not_asked_for_ever():
 def test_being_refused_for_load_now_and_then_stops_nothing():
     answers = [*[says("429 Slow")] * 15, says()] * 3
     exchanges, _, _ = send(
-        hostile.in_turn(*answers), Phase("many", cases(48), serial=True), patience=replace(HURRIED, retries=0)
+        hostile.in_turn(*answers), Phase("many", cases(48), serial=True), timeouts=replace(HURRIED, retries=0)
     )
     assert len(exchanges) == 48
 
@@ -589,8 +589,8 @@ def test_at_most_so_many_are_in_flight_and_the_order_is_that_of_the_plan(phase, 
         await says()(request, writer)
 
     twelve = tuple(replace(case({"max_tokens": place % 3}), id=f"t/{place}") for place in range(12))
-    patience = TimeoutPolicy()
-    exchanges, _, _ = send(answer, Phase("twelve", twelve, **phase), pace=RateLimits(concurrency=3), patience=patience)
+    timeouts = TimeoutPolicy()
+    exchanges, _, _ = send(answer, Phase("twelve", twelve, **phase), pace=RateLimits(concurrency=3), timeouts=timeouts)
     assert most == together
     assert [x.case.id for x in exchanges] == [one.id for one in twelve]
 
@@ -615,7 +615,7 @@ def test_a_bucket_lends_and_what_comes_back_shortens_the_wait():
 
 def test_overhead_is_small():
     begun = time.thread_time()  # this thread only: the server has its own
-    send(says(), Phase("many", cases(300)), patience=TimeoutPolicy())
+    send(says(), Phase("many", cases(300)), timeouts=TimeoutPolicy())
     assert (time.thread_time() - begun) / 300 < 0.003  # about 0.0009 on a quiet machine, see bench/
 
 
@@ -669,7 +669,7 @@ def test_time_is_a_ceiling_and_what_was_in_flight_is_no_evidence():
     begun = time.perf_counter()
     exchanges, _, sender = send(
         hostile.in_turn(says(), says(), hostile.falls_silent(b"")), Phase("ten", cases(10), serial=True),
-        budget=Budget(seconds=0.6), patience=TimeoutPolicy(),
+        budget=Budget(seconds=0.6), timeouts=TimeoutPolicy(),
     )  # fmt: skip
     assert 0.6 <= time.perf_counter() - begun < 10
     assert len(exchanges) == 2

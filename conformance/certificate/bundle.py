@@ -15,7 +15,7 @@ from conformance.recording.plan_lock import NAME as LOCK
 from conformance.report import index, outputs
 from conformance.report.replay_commands import BODIES
 from conformance.run.launch import RECORDING
-from conformance.send.response_reader import WHOLE, Inflation, header_weight, weight
+from conformance.send.response_reader import TOTAL, Inflation, header_weight, weight
 
 NEEDED: Final = (RECORDING, LOCK, index.RESULTS)
 """The files that a certificate requires."""
@@ -24,7 +24,7 @@ MADE: Final = frozenset({*NEEDED, index.REPORT, *outputs.MADE, drawn_failures.NA
 MOST_RECORDED: Final = 512 * 1024 * 1024
 MOST_DERIVED: Final = 64 * 1024 * 1024
 MOST_LINE: Final = 32 * 1024 * 1024  # a reply of 16 MiB in base64 is shorter
-MOST_WEIGHT: Final = WHOLE + 64 * 1024 * 1024  # a run keeps less, but for what each reply may have at least
+MOST_WEIGHT: Final = TOTAL + 64 * 1024 * 1024  # a run keeps less, but for what each reply may have at least
 OWN: Final = "certificate"
 """The folder inside a bundle for its certificate, unless another is given."""
 

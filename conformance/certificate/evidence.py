@@ -17,7 +17,7 @@ from conformance.model.json_text import is_number
 from conformance.recording import Recording
 from conformance.recording.plan_lock import PlanLock
 from conformance.send.rate_limits import RETRIED
-from conformance.send.sender import PATIENT
+from conformance.send.sender import DEFAULT_TIMEOUTS
 
 CLOCK: Final = 2.0
 """Seconds by which a clock may be set back during a run, as time synchronisation does."""
@@ -136,10 +136,10 @@ class _Order:
         self.tried[case] += 1
         if case in self.final:
             yield "ATTEMPT_SUPERSEDED", f"{case} was sent again after its final attempt"
-        if self.tried[case] > 1 + PATIENT.retries:
+        if self.tried[case] > 1 + DEFAULT_TIMEOUTS.retries:
             yield (
                 "ATTEMPT_SUPERSEDED",
-                f"{case} was sent {self.tried[case]} times; expected {1 + PATIENT.retries} at most",
+                f"{case} was sent {self.tried[case]} times; expected {1 + DEFAULT_TIMEOUTS.retries} at most",
             )
         if record["final"] is True:
             self.final.add(case)

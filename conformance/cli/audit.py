@@ -117,7 +117,7 @@ def _print_not_judged(found: Audit) -> None:
 
 
 def _print_reasons(word: str, reasons: Reasons) -> None:
-    for reason in reasons.listed[:MOST_LINES]:
+    for reason in reasons.first[:MOST_LINES]:
         say(f"{word}: {reason}", err=True)
     if reasons.count > MOST_LINES:
         say(f"{word}: {reasons.count - MOST_LINES:,} more", err=True)
@@ -128,7 +128,7 @@ def _print_elsewhere(reasons: Reasons) -> None:
     if reasons.count <= FEW:
         _print_reasons("left out", reasons)
     else:
-        say(f"left out: {reasons.count:,} requests for other operations, such as {reasons.listed[0]}", err=True)
+        say(f"left out: {reasons.count:,} requests for other operations, such as {reasons.first[0]}", err=True)
 
 
 def _print_summaries(documents: Sequence[Mapping[str, Any]]) -> None:
@@ -145,7 +145,7 @@ def _nothing(found: Audit) -> str:
     if found.unreadable:
         more = len(found.unreadable) - 1
         return found.unreadable[0] + (f" (and {more} more)" if more else "")
-    reasons = [*found.damaged, *found.left_out.listed, *found.elsewhere.listed]
+    reasons = [*found.damaged, *found.left_out.first, *found.elsewhere.first]
     files = f"{len(found.other_files)} files are no recordings" if found.other_files else "there are no files"
     return f"there is no exchange of this operation ({reasons[0] if reasons else files}); expected at least one"
 

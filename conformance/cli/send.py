@@ -102,7 +102,7 @@ async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
     from conformance.send import Sender
 
     without_retries = replace(timeout_policy(chosen), retries=0)
-    async with Sender(where, Account(Budget()), patience=without_retries) as sender:
+    async with Sender(where, Account(Budget()), timeouts=without_retries) as sender:
         (exchange,) = await sender.send(Phase("send", (case,)))
     return exchange
 

@@ -269,8 +269,8 @@ def _budget(usual: Budget, values: Mapping[str, Any]) -> Budget:
 def _pairs(option: str, separator: str, texts: tuple[str, ...] | None) -> tuple[tuple[str, str], ...]:
     pairs = []
     for text in texts or ():
-        name, found, value = text.partition(separator)
-        if not found or not name.strip():
+        name, separated, value = text.partition(separator)
+        if not separated or not name.strip():
             shape = "'Name: value'" if separator == ":" else "name=value"
             # the value may be a secret, so only its length is shown
             problem = f"{option} has {len(text)} characters and no name before a {separator!r}"

@@ -79,7 +79,7 @@ def read(path: Path) -> Targets:
         for number, table in enumerate(data["target"], 1)
         for entry in _entries(table, defaults, usual, number, path)
     ]
-    repeated = [name for name, times in Counter(entry.name.lower() for entry in entries).items() if times > 1]
+    repeated = [name for name, count in Counter(entry.name.lower() for entry in entries).items() if count > 1]
     if repeated:
         raise SettingsError(f"{path}: {repeated[0]!r} is the name of several targets; give each a name of its own")
     return Targets(path, tuple(entries), data.get("at_once"))
@@ -154,12 +154,12 @@ def sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, st
         {key: (value, f"environment {names[key][1]}") for key, value in from_environment().items()},
     ]
     if entry is not None:
-        for given, table in ((entry.given, f'target "{entry.name}"'), (entry.defaults, "all targets")):
-            layers.append({key: (value, f"{entry.path}, {table}") for key, value in _filled(given, entry.path)})
+        for options, table in ((entry.given, f'target "{entry.name}"'), (entry.defaults, "all targets")):
+            layers.append({key: (value, f"{entry.path}, {table}") for key, value in _filled(options, entry.path)})
     values = {key: value for layer in reversed(layers) for key, value in layer.items()}
     if entry is not None and (secret := _secret_pairs(entry)):
-        named, origin = values.get("credential", ((), f"{entry.path}, values from the environment"))
-        values["credential"] = tuple(dict.fromkeys((*named, *secret))), origin
+        names_of_credentials, origin = values.get("credential", ((), f"{entry.path}, values from the environment"))
+        values["credential"] = tuple(dict.fromkeys((*names_of_credentials, *secret))), origin
     return values
 
 

@@ -45,21 +45,21 @@ def _plain(value: Any) -> Any:
 
 def _message(error: ValidationError, content: dict[str, Any]) -> str:
     """The place, the value and what is expected. A value may be a secret, so only short ones are shown."""
-    at, known = _place(error, content), error.schema
-    wanted: Any = error.validator_value
-    if error.validator == "additionalProperties" and isinstance(known, dict) and isinstance(error.instance, dict):
-        names = sorted(known.get("properties", {}))
+    at, schema_part = _place(error, content), error.schema
+    allowed: Any = error.validator_value
+    if error.validator == "additionalProperties" and isinstance(schema_part, dict) and isinstance(error.instance, dict):
+        names = sorted(schema_part.get("properties", {}))
         unknown = sorted(error.instance.keys() - set(names))
         return f"{at}has {', '.join(map(repr, unknown))}; expected only {', '.join(names)}"
     if error.validator == "required" and isinstance(error.instance, dict):
-        missing = [name for name in wanted if name not in error.instance]
+        missing = [name for name in allowed if name not in error.instance]
         return f"{at}lacks {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
-    described = known.get("description", "") if isinstance(known, dict) else ""
+    described = schema_part.get("description", "") if isinstance(schema_part, dict) else ""
     if error.validator == "minLength":
         return f"{at}is empty; expected {described or 'text'}"
     if error.validator == "enum":
-        return f"{at}is {_short(error.instance)}; expected one of {', '.join(map(str, wanted))}"
-    expected = described or f"{error.validator} {json.dumps(wanted)}"
+        return f"{at}is {_short(error.instance)}; expected one of {', '.join(map(str, allowed))}"
+    expected = described or f"{error.validator} {json.dumps(allowed)}"
     return f"{at}is {_short(error.instance)}; expected {expected}"
 
 
@@ -80,5 +80,5 @@ def _place(error: ValidationError, content: dict[str, Any]) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "a table" if isinstance(value, dict) else "a list"
-    shown = json.dumps(value)
-    return shown if len(shown) <= 16 else f"{len(shown)} characters"
+    text = json.dumps(value)
+    return text if len(text) <= 16 else f"{len(text)} characters"

@@ -30,15 +30,20 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What a check may know besides its subject: the contract, and the parameters of the requirement."""
+    """What a check may know besides its subject: the contract, and the parameters of the requirement.
+
+    The last four concern the whole run, for checks that need it: the values by parameter, as JSON, that were refused in
+    a request that otherwise equals an accepted one, and those that were accepted; the ids of cases whose server error
+    others of their kind confirm, and of those that break off only beside others.
+    """
 
     contract: Contract
     params: Mapping[str, Any] = field(default_factory=dict)
-    readings: dict[bytes, RequestView] = field(default_factory=dict, repr=False, compare=False)
-    alone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # see `Check.needs_whole_run`
-    taken: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    failing: frozenset[str] = frozenset()  # the ids of cases whose server error is confirmed by others of their kind
-    cut_beside_others: frozenset[str] = frozenset()  # the ids of cases that break off only beside others
+    views: dict[bytes, RequestView] = field(default_factory=dict, repr=False, compare=False)
+    refused_alone: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    accepted_values: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    failing_cases: frozenset[str] = frozenset()
+    cut_beside_others: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         return self.params[name]
@@ -59,11 +64,11 @@ class CheckContext:
     def request(self, subject: Exchange | RequestCase) -> RequestView:
         """The request under the contract's defaults; an empty request where the body is no object."""
         case = subject.case if isinstance(subject, Exchange) else subject
-        view = self.readings.get(case.content)
+        view = self.views.get(case.content)
         if view is None:
             body = case.body
             view = RequestView(body if isinstance(body, Mapping) else {}, self.contract.defaults)
-            self.readings[case.content] = view
+            self.views[case.content] = view
         return view
 
 
@@ -104,9 +109,9 @@ INDEPENDENT_OF_REQUEST: Final = frozenset({always, required_by_row})
 
 def applies(requirement: Requirement, request: RequestView) -> bool:
     """Whether the request has the values that the requirement's `when` names; a list names several."""
-    for name, wanted in requirement.when.items():
+    for name, allowed in requirement.when.items():
         value = request.include_usage if name == "include_usage" else request.get(name)
-        if not any(json_equal(value, option) for option in (wanted if isinstance(wanted, list) else [wanted])):
+        if not any(json_equal(value, option) for option in (allowed if isinstance(allowed, list) else [allowed])):
             return False
     return True
 
@@ -121,9 +126,9 @@ def expected(requirement: Requirement, trigger: Trigger, request: RequestView, c
 def expected_of_case(requirement: Requirement, trigger: Trigger, case: RequestCase, context: CheckContext) -> bool:
     """Whether a correct reply to this case, or its group, must contain an occurrence."""
     if trigger.scope is Scope.GROUP:
-        named = requirement.id if trigger.keyed else requirement.params.get("parameter")
+        subject = requirement.id if trigger.keyed else requirement.params.get("parameter")
         keys = (part.key.partition(" ")[0] for part in case.groups if part.kind == trigger.group)
-        in_group = any(named in {None, key} for key in keys)
+        in_group = any(subject in {None, key} for key in keys)
         return in_group and (trigger.expected_when is None or trigger.expected_when(context.request(case), context))
     return trigger.scope in scopes(case, context) and expected(requirement, trigger, context.request(case), context)
 

@@ -16,14 +16,14 @@ def gather(
     parameters: Mapping[str, Parameter], stated: Iterable[Mapping[str, Any]], envelope: Iterable[Mapping[str, Any]]
 ) -> tuple[Limit, ...]:
     """Stated limits, then those of the schema, then the envelope; the first for a name counts."""
-    found = {row["parameter"]: _stated(row) for row in stated}
+    limits = {row["parameter"]: _stated(row) for row in stated}
     for parameter in parameters.values():
         for limit in _of_schema(parameter):
-            found.setdefault(limit.parameter, limit)
+            limits.setdefault(limit.parameter, limit)
     for row in envelope:
         if top(row["parameter"]) in parameters:
-            found.setdefault(row["parameter"], Limit(row["parameter"], row.get("low"), row.get("high"), binding=False))
-    return tuple(found.values())
+            limits.setdefault(row["parameter"], Limit(row["parameter"], row.get("low"), row.get("high"), binding=False))
+    return tuple(limits.values())
 
 
 def top(parameter: str) -> str:
@@ -50,11 +50,11 @@ def _stated(row: Mapping[str, Any]) -> Limit:
 
 
 def _of_schema(parameter: Parameter) -> Iterator[Limit]:
-    name, where = parameter.name, parameter.source
+    name, source = parameter.name, parameter.source
     unions = branches(parameter.schema)
-    lists = [branch for branch in unions if "items" in branch]
-    if len(lists) == 1 and COUNTS & lists[0].keys():
-        yield Limit(f"{name}[]", lists[0].get("minItems"), lists[0].get("maxItems"), source=where)
+    arrays = [branch for branch in unions if "items" in branch]
+    if len(arrays) == 1 and COUNTS & arrays[0].keys():
+        yield Limit(f"{name}[]", arrays[0].get("minItems"), arrays[0].get("maxItems"), source=source)
     for branch in unions:
         if BOUNDS & branch.keys():
             yield Limit(
@@ -63,11 +63,11 @@ def _of_schema(parameter: Parameter) -> Iterator[Limit]:
                 branch.get("exclusiveMaximum", branch.get("maximum")),
                 Edge.OPEN if "exclusiveMinimum" in branch else Edge.CLOSED,
                 Edge.OPEN if "exclusiveMaximum" in branch else Edge.CLOSED,
-                source=where,
+                source=source,
             )
         elif branch.get("format") == "int64":
             # a format describes and does not forbid
-            yield Limit(name, *INT64, level=Level.SHOULD, source=where)
+            yield Limit(name, *INT64, level=Level.SHOULD, source=source)
         values = branch.get("additionalProperties")
         if isinstance(values, Mapping) and BOUNDS & values.keys():
-            yield Limit(f"{name}.*", values.get("minimum"), values.get("maximum"), source=where)
+            yield Limit(f"{name}.*", values.get("minimum"), values.get("maximum"), source=source)

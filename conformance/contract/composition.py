@@ -36,47 +36,48 @@ def _refuse_closed_parts(parts: Sequence[Mapping[str, Any]]) -> None:
             raise NotMergeableError(f"a part with additionalProperties: false forbids {foreign[0]!r} of another part")
 
 
-def _merged_pair(one: Mapping[str, Any], other: Mapping[str, Any]) -> Schema:
-    out = dict(one)
-    for keyword, value in other.items():
-        if keyword not in out or json_equal(out[keyword], value):
-            out[keyword] = value
+def _merged_pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> Schema:
+    both = dict(first)
+    for keyword, value in second.items():
+        if keyword not in both or json_equal(both[keyword], value):
+            both[keyword] = value
         elif keyword in _RULES:
-            out[keyword] = _RULES[keyword](out[keyword], value)
+            both[keyword] = _RULES[keyword](both[keyword], value)
         else:
-            raise NotMergeableError(f"{keyword} differs: {dumps(out[keyword])[:80]} and {dumps(value)[:80]}")
-    return out
+            raise NotMergeableError(f"{keyword} differs: {dumps(both[keyword])[:80]} and {dumps(value)[:80]}")
+    return both
 
 
-def _properties(one: Mapping[str, Any], other: Mapping[str, Any]) -> Schema:
+def _properties(first: Mapping[str, Any], second: Mapping[str, Any]) -> Schema:
     return {
-        name: merged([each[name] for each in (one, other) if name in each]) for name in dict.fromkeys((*one, *other))
+        name: merged([schema[name] for schema in (first, second) if name in schema])
+        for name in dict.fromkeys((*first, *second))
     }
 
 
-def _types(one: str | list[str], other: str | list[str]) -> str | list[str]:
+def _types(first: str | list[str], second: str | list[str]) -> str | list[str]:
     """The types that both allow; an integer is a number."""
-    left, right = ({types} if isinstance(types, str) else set(types) for types in (one, other))
+    left, right = ({types} if isinstance(types, str) else set(types) for types in (first, second))
     common = left & right
     if {"integer"} <= left | right and _NUMERIC & left and _NUMERIC & right:
         common = (common - {"number"}) | {"integer"}
     if not common:
-        raise NotMergeableError(f"no value is of type {dumps(one)} and of type {dumps(other)}")
+        raise NotMergeableError(f"no value is of type {dumps(first)} and of type {dumps(second)}")
     return next(iter(common)) if len(common) == 1 else sorted(common)
 
 
-def _options(one: Iterable[Any], other: Sequence[Any]) -> list[Any]:
-    common = [option for option in one if any(json_equal(option, second) for second in other)]
+def _options(first: Iterable[Any], second: Sequence[Any]) -> list[Any]:
+    common = [option for option in first if any(json_equal(option, candidate) for candidate in second)]
     if not common:
         raise NotMergeableError("two enums have no value in common")
     return common
 
 
-def _open(one: Any, other: Any) -> Any:
+def _open(first: Any, second: Any) -> Any:
     """Which further members are allowed: those that both allow."""
-    if False in (one, other):
+    if False in (first, second):
         return False
-    schemas = [each for each in (one, other) if isinstance(each, Mapping)]
+    schemas = [schema for schema in (first, second) if isinstance(schema, Mapping)]
     return merged(schemas) if schemas else True
 
 
@@ -108,19 +109,23 @@ def with_all_members(schema: Schema) -> Schema:
     members: dict[str, list[Any]] = {}
     for branch in choices:
         for name, member in branch["properties"].items():
-            known = members.setdefault(name, [])
-            known += [] if any(json_equal(member, each) for each in known) else [member]
-    always = [name for name in choices[0].get("required", ()) if all(name in b.get("required", ()) for b in choices)]
-    properties = {name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in members.items()}
-    whole = merged([{"type": "object", "properties": properties, **({"required": always} if always else {})}, rest])
+            variants = members.setdefault(name, [])
+            variants += [] if any(json_equal(member, variant) for variant in variants) else [member]
+    of_branches = [branch.get("required", ()) for branch in choices]
+    required_by_all = [name for name in of_branches[0] if all(name in names for names in of_branches)]
+    properties = {
+        name: variants[0] if len(variants) == 1 else {"anyOf": variants} for name, variants in members.items()
+    }
+    required = {"required": required_by_all} if required_by_all else {}
+    combined = merged([{"type": "object", "properties": properties, **required}, rest])
     # branches of objects overlap where their members are optional, so that `oneOf` would allow next to nothing
-    return {**whole, "anyOf": choices}
+    return {**combined, "anyOf": choices}
 
 
 def _branches(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The branches of a choice, those of nested choices included."""
     word = next((choice for choice in CHOICES if choice in schema), "")
-    return [found for branch in schema[word] for found in _branches(branch)] if word else [schema]
+    return [inner for branch in schema[word] for inner in _branches(branch)] if word else [schema]
 
 
 def needs_a_branch(schema: Mapping[str, Any]) -> bool:

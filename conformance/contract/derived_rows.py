@@ -46,11 +46,11 @@ def fields(schema: Mapping[str, Any], path: str = "", sure: bool = True, at: str
     body = _only_branch(schema)
     required = body.get("required", ())
     for name, child in body.get("properties", {}).items():
-        here, place = f"{path}.{name}" if path else name, f"{at}/properties/{name}"
+        field_path, field_at = f"{path}.{name}" if path else name, f"{at}/properties/{name}"
         is_required = name in required
         certain = sure and is_required
-        yield Field(here, child, is_required, certain, place)
-        yield from fields(child, here, certain and not allows_null(child), place)
+        yield Field(field_path, child, is_required, certain, field_at)
+        yield from fields(child, field_path, certain and not allows_null(child), field_at)
     if isinstance(items := body.get("items"), Mapping):
         yield Field(f"{path}[]", items, False, False, f"{at}/items")
         yield from fields(items, f"{path}[]", sure and path == "choices", f"{at}/items")
@@ -60,8 +60,8 @@ def fields(schema: Mapping[str, Any], path: str = "", sure: bool = True, at: str
 
 
 def _only_branch(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = branches(schema)
-    return found[0] if len(found) == 1 else schema
+    alternatives = branches(schema)
+    return alternatives[0] if len(alternatives) == 1 else schema
 
 
 def keywords(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -84,32 +84,32 @@ def response_rows(
 ) -> Iterator[Requirement]:
     """One row for each keyword of each field of a response, a chunk, or an error of one status."""
     prefix = f"error.{status}" if status else channel
-    whole = {"plain": "the body", "chunk": "each chunk", "error": _refusal(status)}[channel]
+    subject = {"plain": "the body", "chunk": "each chunk", "error": _refusal(status)}[channel]
     base = {"channel": channel, **({"status": status} if status else {})}
     if "anyOf" in schema:
         params = {**base, "path": "", "keyword": "schema", "expected": dict(schema), "due": not status}
-        promise = f"{whole[:1].upper()}{whole[1:]} {_says('schema', schema)}."
+        promise = f"{subject[:1].upper()}{subject[1:]} {_says('schema', schema)}."
         name = prefix.replace("plain", "response", 1)
         yield Requirement(f"{name}.schema", check, level, layer, promise, source, params=params)
     for field in fields(schema):
         due = field.sure and not status  # a client cannot choose the status of a refusal
         name = f"{prefix}.{field.path}".replace("plain.", "response.", 1)
-        here = Source(source.at + field.at if source.at.startswith("#") else source.at, source.page)
+        field_source = Source(source.at + field.at if source.at.startswith("#") else source.at, source.page)
         if field.required:
             params = {**base, "path": field.path, "keyword": "required", "expected": True, "due": due}
-            promise = f"In {whole}, `{field.path}` is there."
-            yield Requirement(f"{name}.required", check, level, layer, promise, here, params=params)
+            promise = f"In {subject}, `{field.path}` is there."
+            yield Requirement(f"{name}.required", check, level, layer, promise, field_source, params=params)
         for keyword, expected in keywords(field.schema):
             if keyword == "type" and not field.required and "null" not in expected and field.path[-1] not in "]*":
                 # null in place of an optional member is a slip that most clients take for its absence
                 params = {**base, "path": field.path, "keyword": "not_null", "expected": True, "due": False}
-                promise = f"In {whole}, `{field.path}` is left out rather than null."
+                promise = f"In {subject}, `{field.path}` is left out rather than null."
                 mild = of_keyword("not_null") if level is Level.MUST else level
-                yield Requirement(f"{name}.nullable", check, mild, layer, promise, here, params=params)
+                yield Requirement(f"{name}.nullable", check, mild, layer, promise, field_source, params=params)
                 expected = sorted({*expected, "null"})
             params = {**base, "path": field.path, "keyword": keyword, "expected": expected, "due": due}
-            promise = f"In {whole}, `{field.path}` {_says(keyword, expected)}."
-            yield Requirement(f"{name}.{keyword.lower()}", check, level, layer, promise, here, params=params)
+            promise = f"In {subject}, `{field.path}` {_says(keyword, expected)}."
+            yield Requirement(f"{name}.{keyword.lower()}", check, level, layer, promise, field_source, params=params)
 
 
 def _refusal(status: str) -> str:
@@ -117,10 +117,10 @@ def _refusal(status: str) -> str:
 
 
 def _says(keyword: str, expected: Any) -> str:
-    listed = [str(value) if value is not None else "null" for value in expected] if isinstance(expected, list) else []
+    values = [str(value) if value is not None else "null" for value in expected] if isinstance(expected, list) else []
     return {
-        "type": f"is of type {' or '.join(listed)}",
-        "enum": f"is one of {', '.join(listed)}",
+        "type": f"is of type {' or '.join(values)}",
+        "enum": f"is one of {', '.join(values)}",
         "const": f"is {expected!r}",
         "minimum": f"is at least {expected}",
         "maximum": f"is at most {expected}",
@@ -170,8 +170,8 @@ def _parameter_rows(parameter: Parameter) -> Iterator[Requirement]:
     if parameter.required:
         yield row("required", "invalid_is_refused", Level.MUST, f"A request without `{name}` is refused.")
     if parameter.types:
-        listed = " or ".join(sorted(parameter.types))
-        yield row("type", "invalid_is_refused", Level.MUST, f"`{name}` is {listed}: other types are refused.")
+        type_names = " or ".join(sorted(parameter.types))
+        yield row("type", "invalid_is_refused", Level.MUST, f"`{name}` is {type_names}: other types are refused.")
     if _has_look_alikes(parameter.types):
         yield row("coercion", "invalid_is_refused", of_keyword("coercion"), _not_converted(name))
     if "enum" in _only_branch(parameter.schema):
@@ -196,35 +196,35 @@ def _nested_rows(parameter: Parameter) -> Iterator[Requirement]:
     for field in _nested_fields(parameter):
         if field.path.count("[") > 1 or not json_types(field.schema):
             continue
-        where = Source(parameter.source.at + field.at, parameter.source.page)
-        listed = " or ".join(sorted(json_types(field.schema)))
-        promises = {"type": f"`{field.path}` is {listed}: other types are refused."}
+        source = Source(parameter.source.at + field.at, parameter.source.page)
+        type_names = " or ".join(sorted(json_types(field.schema)))
+        promises = {"type": f"`{field.path}` is {type_names}: other types are refused."}
         if _has_look_alikes(json_types(field.schema) - {"null"}):
             promises["coercion"] = _not_converted(field.path)
         for keyword, promise in promises.items():
             params = {"parameter": field.path, "keyword": keyword}
             identity, level = f"request.{field.path}.{keyword}", of_keyword(keyword)
-            yield Requirement(identity, "invalid_is_refused", level, Layer.CONTRACT, promise, where, params=params)
+            yield Requirement(identity, "invalid_is_refused", level, Layer.CONTRACT, promise, source, params=params)
 
 
 def _nested_fields(parameter: Parameter) -> Iterator[Field]:
     """The fields inside a member; of a union, those of its list, and those that one of its objects alone has."""
-    every = branches(parameter.schema)
-    lists = [branch for branch in every if "items" in branch]
-    narrow = _only_branch(parameter.schema)
-    if len(lists) == 1 and "items" not in narrow:
-        narrow = lists[0]
-    yield from (field for field in fields(narrow, parameter.name) if field.path != parameter.name)
-    if len(every) > 1:
-        inner = [field for branch in every if "properties" in branch for field in fields(branch, parameter.name)]
+    alternatives = branches(parameter.schema)
+    arrays = [branch for branch in alternatives if "items" in branch]
+    only = _only_branch(parameter.schema)
+    if len(arrays) == 1 and "items" not in only:
+        only = arrays[0]
+    yield from (field for field in fields(only, parameter.name) if field.path != parameter.name)
+    if len(alternatives) > 1:
+        inner = [field for branch in alternatives if "properties" in branch for field in fields(branch, parameter.name)]
         paths = Counter(field.path for field in inner)
         yield from (field for field in inner if paths[field.path] == 1)
 
 
-def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
+def _limit_rows(limit: Limit, parameter_source: Source) -> Iterator[Requirement]:
     counts = limit.parameter.endswith("[]")
-    source = limit.source if limit.source.at else where
-    for bound, words, how in (
+    source = limit.source if limit.source.at else parameter_source
+    for bound, words, direction in (
         (limit.low, ("minimum", "min-items"), "below"),
         (limit.high, ("maximum", "max-items"), "above"),
     ):
@@ -232,14 +232,14 @@ def _limit_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
             continue
         word = words[counts]
         name = limit.parameter.removesuffix("[]") if counts else limit.parameter
-        what = f"the number of items in `{name}`" if counts else f"`{name}`"
+        subject = f"the number of items in `{name}`" if counts else f"`{name}`"
         params = {"parameter": limit.parameter, "keyword": word, "value": bound}
-        promise = f"{what[:1].upper()}{what[1:]} {how} {plainly(bound)} is refused."
+        promise = f"{subject[:1].upper()}{subject[1:]} {direction} {plainly(bound)} is refused."
         identity = f"request.{name}.{word}"
         yield Requirement(identity, "invalid_is_refused", limit.level, Layer.CONTRACT, promise, source, params=params)
 
 
-def _edge_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
+def _edge_rows(limit: Limit, parameter_source: Source) -> Iterator[Requirement]:
     """The row on an end point that the document leaves open: observed, never judged."""
     unclear = [
         bound
@@ -248,9 +248,9 @@ def _edge_rows(limit: Limit, where: Source) -> Iterator[Requirement]:
     ]
     if unclear:
         params = {"parameter": limit.parameter, "keyword": "edge", "values": unclear}
-        listed = " and ".join(map(plainly, unclear))
-        promise = f"Whether `{limit.parameter}` may be {listed} is left open."
-        source = limit.source if limit.source.at else where
+        values = " and ".join(map(plainly, unclear))
+        promise = f"Whether `{limit.parameter}` may be {values} is left open."
+        source = limit.source if limit.source.at else parameter_source
         identity = f"request.{limit.parameter}.edge"
         yield Requirement(identity, "edge_is_observed", Level.MAY, Layer.CONTRACT, promise, source, params=params)
 

@@ -61,11 +61,11 @@ def read_document(path: Path) -> dict[str, Any]:
         if "openapi" not in candidate:
             continue
         try:
-            found = parse_yaml(candidate, path)
+            document = parse_yaml(candidate, path)
         except ContractError:
             continue
-        if isinstance(found, dict) and "openapi" in found:
-            return found
+        if isinstance(document, dict) and "openapi" in document:
+            return document
     raise ContractError(
         path, "", "holds no OpenAPI document; expected YAML, JSON, or a page with one in a fenced block"
     )
@@ -75,14 +75,14 @@ def drift(contract: Contract, newer: Mapping[str, Any], file: Path) -> tuple[Cha
     """Every change by field and keyword, those of the request first, then what repairs and overlays have become."""
     operation = _operation(contract, newer, file)
     before = _operation(contract, contract.openapi, file)
-    found: list[Change] = []
+    changes: list[Change] = []
     for part in ("request", "response"):
         old, new = _schema(contract.openapi, before, part), _schema(newer, operation, part)
-        found += _compared(contract, part, old, new)
-    found += _servers(contract, newer)
-    found += _statuses(before, operation)
-    found += _tripwires(contract, newer, operation)
-    return tuple(found)
+        changes += _compared(contract, part, old, new)
+    changes += _servers(contract, newer)
+    changes += _statuses(before, operation)
+    changes += _tripwires(contract, newer, operation)
+    return tuple(changes)
 
 
 def _operation(contract: Contract, document: Mapping[str, Any], file: Path) -> Mapping[str, Any]:
@@ -107,14 +107,15 @@ def _schema(document: Mapping[str, Any], operation: Mapping[str, Any], part: str
 
 
 def _flat(schema: Mapping[str, Any]) -> dict[str, tuple[Field, dict[str, Any]]]:
-    found = {}
+    by_path = {}
     for field in fields(schema):
         values = dict(keywords(field.schema))
         values["required"] = field.required
         values["default"] = field.schema.get("default", MISSING)
-        found[field.path] = field, values
-    found[""] = Field("", schema, True, True, ""), {"additionalProperties": schema.get("additionalProperties", MISSING)}
-    return found
+        by_path[field.path] = field, values
+    whole = {"additionalProperties": schema.get("additionalProperties", MISSING)}
+    by_path[""] = Field("", schema, True, True, ""), whole
+    return by_path
 
 
 def _compared(contract: Contract, part: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
@@ -126,9 +127,9 @@ def _compared(contract: Contract, part: str, old: dict[str, Any], new: dict[str,
         elif path not in before:
             yield Change("added", part, path, "", None, None, touched)
         else:
-            was, now = before[path][1], after[path][1]
-            for keyword in dict.fromkeys([*was, *now]):
-                a, b = was.get(keyword, MISSING), now.get(keyword, MISSING)
+            old_keywords, new_keywords = before[path][1], after[path][1]
+            for keyword in dict.fromkeys([*old_keywords, *new_keywords]):
+                a, b = old_keywords.get(keyword, MISSING), new_keywords.get(keyword, MISSING)
                 if a != b:
                     words = _touched(contract, part, path, keyword)
                     yield Change(_kind(keyword, a, b), part, path, keyword, a, b, words)
@@ -143,8 +144,8 @@ def _kind(keyword: str, before: Any, after: Any) -> str:
     if before is MISSING or after is MISSING:
         return "tightened" if before is MISSING else "loosened"
     if isinstance(before, list) and isinstance(after, list):
-        was, now = {str(value) for value in before}, {str(value) for value in after}
-        return "tightened" if now < was else "loosened" if was < now else "changed"
+        old, new = {str(value) for value in before}, {str(value) for value in after}
+        return "tightened" if new < old else "loosened" if old < new else "changed"
     if isinstance(before, (int, float)) and isinstance(after, (int, float)):
         return "tightened" if (after > before) == (keyword in TIGHTER_WHEN_GREATER) else "loosened"
     return "changed"
@@ -152,8 +153,8 @@ def _kind(keyword: str, before: Any, after: Any) -> str:
 
 def _touched(contract: Contract, part: str, path: str, keyword: str = "") -> tuple[str, ...]:
     def names(row: Requirement) -> bool:
-        place = row.params.get("parameter") if part == "request" else row.params.get("path")
-        inside = isinstance(place, str) and (place == path or place.startswith((f"{path}.", f"{path}[")))
+        field_path = row.params.get("parameter") if part == "request" else row.params.get("path")
+        inside = isinstance(field_path, str) and (field_path == path or field_path.startswith((f"{path}.", f"{path}[")))
         return bool(path) and inside and (not keyword or row.params.get("keyword") in {keyword, "accepts", "not_null"})
 
     return tuple(row.id for row in contract.requirements if names(row))
@@ -168,9 +169,9 @@ def _servers(contract: Contract, newer: Mapping[str, Any]) -> Iterator[Change]:
 
 
 def _statuses(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    was, now = ({str(status) for status in _inside(operation, "responses")} for operation in (before, after))
-    yield from (Change("removed", "status", status, "", None, None) for status in sorted(was - now))
-    yield from (Change("added", "status", status, "", None, None) for status in sorted(now - was))
+    old, new = ({str(status) for status in _inside(operation, "responses")} for operation in (before, after))
+    yield from (Change("removed", "status", status, "", None, None) for status in sorted(old - new))
+    yield from (Change("added", "status", status, "", None, None) for status in sorted(new - old))
 
 
 def _tripwires(contract: Contract, newer: Mapping[str, Any], operation: Mapping[str, Any]) -> Iterator[Change]:

@@ -51,8 +51,8 @@ INDIRECT: Final[Mapping[str, str]] = {
 
 def hedge(quote: str) -> str:
     """The first word of a quotation that hedges what it says; empty where it is plain."""
-    found = HEDGE.search(quote)
-    return found.group() if found else ""
+    match = HEDGE.search(quote)
+    return match.group() if match else ""
 
 
 def departure(row: Requirement, reason: str = "") -> str:

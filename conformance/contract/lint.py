@@ -29,10 +29,13 @@ def mistakes(
     ids = [row["id"] for row in common.get("requirements", ())]
     for glob in data.get("without", {}):
         if not any(fnmatchcase(known, glob) for known in ids):
-            yield f"/without/{glob}", f"matches no common row; {meant(glob, ids) or 'specs/common.yaml has their ids'}"
+            yield (
+                f"/without/{glob}",
+                f"matches no common row; {suggestion(glob, ids) or 'specs/common.yaml has their ids'}",
+            )
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """A suggestion for a misspelt name; empty where no known name is similar."""
     near = get_close_matches(name, list(known), 1, 0.6)
     return f"did you mean {near[0]}?" if near else ""
@@ -54,7 +57,7 @@ def _checks(data: Mapping[str, Any], checks: Collection[str]) -> Iterator[Mistak
             yield f"/requirements/{index}/id", f"{row['id']!r} occurs twice; give each row its own id"
         seen.add(row["id"])
         if checks and row["check"] not in checks:
-            hint = meant(row["check"], checks) or "`conformance list --checks` names them all"
+            hint = suggestion(row["check"], checks) or "`conformance list --checks` names them all"
             yield f"/requirements/{index}/check", f"there is no check {row['check']!r}; {hint}"
 
 
@@ -73,13 +76,13 @@ def _sources(data: Mapping[str, Any], openapi: Mapping[str, Any]) -> Iterator[Mi
 def _names(data: Mapping[str, Any], parameters: Collection[str]) -> Iterator[Mistake]:
     """Names of request members in examples, conditions and combinations."""
     known = {*parameters, "include_usage"}
-    named = [(f"/{key}/{name}", name) for key in ("examples", "parameters") for name in data.get(key, {})]
+    mentioned = [(f"/{key}/{name}", name) for key in ("examples", "parameters") for name in data.get(key, {})]
     for index, row in enumerate(data.get("requirements", ())):
-        named += [(f"/requirements/{index}/when/{name}", name) for name in row.get("when", {})]
+        mentioned += [(f"/requirements/{index}/when/{name}", name) for name in row.get("when", {})]
     for index, row in enumerate(data.get("combinations", ())):
         compared = [operand for operand in row.get("compare", ())[::2] if isinstance(operand, str)]
         names = dict.fromkeys([*row.get("given", ()), *row.get("where", {}), *row.get("shape", {}), *compared])
-        named += [(f"/combinations/{index}", name) for name in names]
-    for at, name in named:
+        mentioned += [(f"/combinations/{index}", name) for name in names]
+    for at, name in mentioned:
         if name not in known:
             yield at, f"{name!r} is no parameter of openapi.yaml; expected one of {', '.join(parameters)}"

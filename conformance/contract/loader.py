@@ -57,7 +57,7 @@ def folders(specs: Sequence[Path] = ()) -> tuple[Path, ...]:
 def providers(specs: Sequence[Path] = ()) -> tuple[str, ...]:
     """The names of all providers, in alphabetical order; `load` reports a folder that lacks one of its files."""
     return tuple(
-        sorted({found.parent.name for folder in folders(specs) for name in FILES for found in folder.glob(f"*/{name}")})
+        sorted({file.parent.name for folder in folders(specs) for name in FILES for file in folder.glob(f"*/{name}")})
     )
 
 
@@ -91,10 +91,10 @@ def _common(specs: Sequence[Path]) -> Path:
 def _stamp(file: Path) -> tuple[int, int]:
     """The time of change and the size of a file: another value means that it has to be read again."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=32)
@@ -106,8 +106,8 @@ def _loaded(
 
 @cache
 def _schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((HERE / "contract.schema.json").read_text("utf-8"))
-    return found
+    schema: dict[str, Any] = json.loads((HERE / "contract.schema.json").read_text("utf-8"))
+    return schema
 
 
 def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,22 +138,22 @@ def _contract(provider: str, at: Path, file: Path, common_file: Path, checks: fr
 
 def _operation(openapi: Mapping[str, Any], data: Mapping[str, Any], at: Path) -> tuple[str, str, Mapping[str, Any]]:
     paths = openapi.get("paths")
-    wanted = data.get("operation")
-    found = [
+    declared = data.get("operation")
+    candidates = [
         (method, path, operation)
         for path, item in (paths.items() if isinstance(paths, Mapping) else ())
         for method, operation in (item.items() if isinstance(item, Mapping) else ())
         if method in METHODS
         and isinstance(operation, Mapping)
-        and (f"{method} {path}" == wanted if wanted else "requestBody" in operation)
+        and (f"{method} {path}" == declared if declared else "requestBody" in operation)
     ]
-    if len(found) != 1:
-        expected = f"`operation: {wanted}` of contract.yaml" if wanted else "the one operation with a request body"
-        names = ", ".join(f"{method} {path}" for method, path, _ in found) or "none"
+    if len(candidates) != 1:
+        expected = f"`operation: {declared}` of contract.yaml" if declared else "the one operation with a request body"
+        names = ", ".join(f"{method} {path}" for method, path, _ in candidates) or "none"
         raise ContractError(
             at, "/paths", f"found {names}; expected {expected}; name it as `operation` in contract.yaml"
         )
-    return found[0]
+    return candidates[0]
 
 
 def _pointer(*tokens: str) -> str:
@@ -162,8 +162,8 @@ def _pointer(*tokens: str) -> str:
 
 def _referred(openapi: Mapping[str, Any], holder: Any) -> Mapping[str, Any]:
     """A request body or response, taken from `components` where it stands there; empty where it is no object."""
-    found = follow(openapi, str(holder["$ref"])) if isinstance(holder, Mapping) and "$ref" in holder else holder
-    return found if isinstance(found, Mapping) else {}
+    body = follow(openapi, str(holder["$ref"])) if isinstance(holder, Mapping) and "$ref" in holder else holder
+    return body if isinstance(body, Mapping) else {}
 
 
 def _media(openapi: Mapping[str, Any], holder: Any, at: Path, pointer: str) -> tuple[Mapping[str, Any], str]:
@@ -198,20 +198,20 @@ def _assemble(
     printed_request, request_at = _media(openapi, operation["requestBody"], at, f"{root}/requestBody")
     request = _overlaid(object_schema(openapi, printed_request, request_at), data, "request")
     documented = operation.get("responses")
-    listed = documented.items() if isinstance(documented, Mapping) else ()
-    responses = {str(status).replace("x", "X"): value for status, value in listed}
+    entries = documented.items() if isinstance(documented, Mapping) else ()
+    responses = {str(status).replace("x", "X"): value for status, value in entries}
     if "200" not in responses:
         raise ContractError(at, f"{root}/responses", "has no 200; expected the completion's schema there")
     printed_response, response_at = _media(openapi, responses["200"], at, f"{root}/responses/200")
     response = _overlaid(object_schema(openapi, printed_response, response_at), data, "response")
     errors = {
-        status: (object_schema(openapi, schema, where), where)
+        status: (object_schema(openapi, schema, schema_at), schema_at)
         for status, value in responses.items()
         if (status[:1] in "45" or status == "default") and _referred(openapi, value).get("content")
-        for schema, where in [_media(openapi, value, at, f"{root}/responses/{status}")]
+        for schema, schema_at in [_media(openapi, value, at, f"{root}/responses/{status}")]
     }
-    for schema, where in ((request, request_at), (response, response_at), *errors.values()):
-        sound(schema, where)
+    for schema, schema_at in ((request, request_at), (response, response_at), *errors.values()):
+        sound(schema, schema_at)
     parameters = _parameters(request, request_at)
     if not parameters:
         raise ContractError(at, request_at, "gives no member of a request; expected an object with properties")
@@ -219,8 +219,8 @@ def _assemble(
         raise ContractError(
             at, request_at, "has branches that each require other members; write the one that this operation takes"
         )
-    for where, message in mistakes(data, common, openapi, parameters, checks):
-        raise ContractError(file, where, message)
+    for schema_at, message in mistakes(data, common, openapi, parameters, checks):
+        raise ContractError(file, schema_at, message)
     chunk = data.get("chunk") or {"level": "SHOULD", "layer": "ecosystem"}
     contract = Contract(
         provider=data["provider"],
@@ -271,9 +271,9 @@ def _assemble(
         ),
         *(
             row
-            for status, (schema, where) in errors.items()
+            for status, (schema, schema_at) in errors.items()
             for row in derive.response_rows(
-                schema, "error", "error_field_conforms", Level.MUST, Layer.CONTRACT, Source(where), status
+                schema, "error", "error_field_conforms", Level.MUST, Layer.CONTRACT, Source(schema_at), status
             )
         ),
     ]
@@ -296,8 +296,8 @@ def _placed(row: Requirement, openapi: Mapping[str, Any], written: WrittenDocume
 
 
 def _source(row: Mapping[str, Any]) -> Source:
-    found = row.get("source", {})
-    return Source(found.get("at", ""), found.get("page", ""), found.get("quote", ""))
+    source = row.get("source", {})
+    return Source(source.get("at", ""), source.get("page", ""), source.get("quote", ""))
 
 
 def _parameters(request: Mapping[str, Any], at: str) -> dict[str, Parameter]:
@@ -361,9 +361,9 @@ def _requirements(
     overruled = {row["id"] for row in common.get("requirements", ()) if row.get("yields_to") in derived_ids}
     for row in (*shared, *derived):
         row = replace(row, level=Level.MAY) if row.id in overruled else row
-        found = _adjusted(row, changes)
-        if found is not None:
-            rows.setdefault(found.id, found)
+        adjusted = _adjusted(row, changes)
+        if adjusted is not None:
+            rows.setdefault(adjusted.id, adjusted)
     return tuple(rows.values())
 
 

@@ -53,13 +53,13 @@ def locate(document: Mapping[str, Any], pointer: str) -> str:
 
     What an overlay adds is not written anywhere: the pointer leads to the deepest place that is.
     """
-    places: list[tuple[Any, str]] = [(document, "#")]  # several parts of an `allOf` may have `properties`
+    positions: list[tuple[Any, str]] = [(document, "#")]  # several parts of an `allOf` may have `properties`
     for token in pointer.removeprefix("#").split("/")[1:]:
-        found = [inner for value, at in places for inner in _within(document, value, at, token)]
-        if not found:
+        deeper = [match for value, at in positions for match in _within(document, value, at, token)]
+        if not deeper:
             break
-        places = found
-    return places[0][1]
+        positions = deeper
+    return positions[0][1]
 
 
 def _within(document: Mapping[str, Any], value: Any, at: str, token: str) -> list[tuple[Any, str]]:
@@ -72,10 +72,10 @@ def _within(document: Mapping[str, Any], value: Any, at: str, token: str) -> lis
         return [(value[int(key)], f"{at}/{token}")] if key.isdigit() and int(key) < len(value) else []
     if not isinstance(value, Mapping):
         return []
-    here = [(value[key], f"{at}/{token}")] if key in value else []
-    branches = ((word, place) for word in ("anyOf", "oneOf", "allOf") for place in range(len(value.get(word, ()))))
-    tried = (_within(document, value[word][place], f"{at}/{word}/{place}", token) for word, place in branches)
-    return [*here, *(inner for found in tried for inner in found)]
+    direct = [(value[key], f"{at}/{token}")] if key in value else []
+    branches = ((word, index) for word in ("anyOf", "oneOf", "allOf") for index in range(len(value.get(word, ()))))
+    inner = (_within(document, value[word][index], f"{at}/{word}/{index}", token) for word, index in branches)
+    return [*direct, *(match for values in inner for match in values)]
 
 
 def json_schema(
@@ -86,23 +86,24 @@ def json_schema(
         raise SchemaError(at, f"a schema is an object, not {type(schema).__name__}")
     if "$ref" in schema:
         return _referred(document, schema, at, _above)
-    out: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ANNOTATIONS or key.startswith("x-") or key == "nullable":
             continue
-        out[key] = _keyword(document, key, value, f"{at}/{key}", _above)
+        converted[key] = _keyword(document, key, value, f"{at}/{key}", _above)
     for strict, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if out.get(strict) is True and bound in out:  # OpenAPI 3.0 marks a bound as strict with a boolean
-            out[strict] = out.pop(bound)
-        elif isinstance(out.get(strict), bool):
-            del out[strict]
-    if len(out.get("allOf", ())) == 1:
-        (only,) = out.pop("allOf")
-        out = _all_of([only, out], at) if "properties" in only and "properties" in out else {**only, **out}
-    elif "allOf" in out:
-        parts = out.pop("allOf")
-        out = _all_of([*parts, out], f"{at}/allOf")
-    return _nullable(out) if schema.get("nullable") is True else out
+        if converted.get(strict) is True and bound in converted:  # OpenAPI 3.0 marks a bound as strict with a boolean
+            converted[strict] = converted.pop(bound)
+        elif isinstance(converted.get(strict), bool):
+            del converted[strict]
+    if len(converted.get("allOf", ())) == 1:
+        (part,) = converted.pop("allOf")
+        both_have_properties = "properties" in part and "properties" in converted
+        converted = _all_of([part, converted], at) if both_have_properties else {**part, **converted}
+    elif "allOf" in converted:
+        parts = converted.pop("allOf")
+        converted = _all_of([*parts, converted], f"{at}/allOf")
+    return _nullable(converted) if schema.get("nullable") is True else converted
 
 
 def _referred(
@@ -112,10 +113,10 @@ def _referred(
     ref = str(schema["$ref"])
     if ref in above:
         raise SchemaError(ref, "a schema that contains itself is not supported; end it at a depth that is meant")
-    beside = {key: value for key, value in schema.items() if key != "$ref"}
-    found = json_schema(document, follow(document, ref), ref, (*above, ref))
-    added = json_schema(document, beside, at, above) if beside else {}
-    return _all_of([found, added], at) if "properties" in added else {**found, **added}
+    siblings = {key: value for key, value in schema.items() if key != "$ref"}
+    target = json_schema(document, follow(document, ref), ref, (*above, ref))
+    added = json_schema(document, siblings, at, above) if siblings else {}
+    return _all_of([target, added], at) if "properties" in added else {**target, **added}
 
 
 def _all_of(parts: list[dict[str, Any]], at: str) -> dict[str, Any]:
@@ -127,19 +128,19 @@ def _all_of(parts: list[dict[str, Any]], at: str) -> dict[str, Any]:
             raise SchemaError(
                 at, f"cannot be merged into one object: {error}; write the object that is meant"
             ) from None
-        *others, beside = parts
-        return {**beside, "allOf": others}
+        *others, last = parts
+        return {**last, "allOf": others}
 
 
 def _keyword(document: Mapping[str, Any], key: str, value: Any, at: str, above: tuple[str, ...]) -> Any:
     if key in {"properties", "patternProperties"}:
         if not isinstance(value, Mapping):
             raise SchemaError(at, f"is {type(value).__name__}; expected an object that names members")
-        return {name: json_schema(document, one, f"{at}/{name}", above) for name, one in value.items()}
+        return {name: json_schema(document, schema, f"{at}/{name}", above) for name, schema in value.items()}
     if key in {"anyOf", "oneOf", "allOf", "prefixItems"}:
         if not isinstance(value, list) or not value:
             raise SchemaError(at, f"is {type(value).__name__}; expected a list of schemas")
-        return [json_schema(document, one, f"{at}/{place}", above) for place, one in enumerate(value)]
+        return [json_schema(document, schema, f"{at}/{index}", above) for index, schema in enumerate(value)]
     if key in {"items", "additionalProperties", "not"} and isinstance(value, Mapping):
         return json_schema(document, value, at, above)
     return value
@@ -147,13 +148,13 @@ def _keyword(document: Mapping[str, Any], key: str, value: Any, at: str, above: 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with null allowed, also where strict OpenAPI 3.0 gives `nullable` beside `oneOf` no effect."""
-    kept = {"default": schema["default"]} if "default" in schema else {}
+    default = {"default": schema["default"]} if "default" in schema else {}
     if isinstance(schema.get("type"), str):
         wider = {**schema, "type": [schema["type"], "null"]}
         if "enum" in wider and None not in wider["enum"]:
             wider["enum"] = [*wider["enum"], None]
         return wider
-    return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **kept}
+    return {"anyOf": [{key: value for key, value in schema.items() if key != "default"}, {"type": "null"}], **default}
 
 
 def object_schema(document: Mapping[str, Any], schema: Any, at: str) -> dict[str, Any]:
@@ -168,8 +169,8 @@ def sound(schema: Mapping[str, Any], at: str) -> None:
     """A SchemaError where a keyword has a value that it cannot have, such as a type that there is not."""
     error = jsonschema.exceptions.best_match(_META.iter_errors(schema))
     if error is not None:
-        place = "".join(f"/{part}" for part in error.absolute_path)
-        raise SchemaError(at + place, f"is no JSON Schema: {error.message[:200]}")
+        path = "".join(f"/{part}" for part in error.absolute_path)
+        raise SchemaError(at + path, f"is no JSON Schema: {error.message[:200]}")
 
 
 def error_entry(contract: Contract, status: int) -> str:
@@ -185,9 +186,11 @@ def branches(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """
     for word in ("anyOf", "oneOf"):
         if word in schema:
-            beside = {key: value for key, value in schema.items() if key in RULES}
-            found = (branch for option in schema[word] for branch in branches(option) if branch.get("type") != "null")
-            return tuple({**beside, **branch} if beside else branch for branch in found)
+            siblings = {key: value for key, value in schema.items() if key in RULES}
+            alternatives = (
+                branch for option in schema[word] for branch in branches(option) if branch.get("type") != "null"
+            )
+            return tuple({**siblings, **branch} if siblings else branch for branch in alternatives)
     return (schema,)
 
 
@@ -195,10 +198,10 @@ def merge(target: Any, patch: Any) -> Any:
     """RFC 7396: `patch` laid over `target`."""
     if not isinstance(patch, Mapping):
         return patch
-    out = dict(target) if isinstance(target, Mapping) else {}
+    merged_object = dict(target) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
-            out.pop(key, None)
+            merged_object.pop(key, None)
         else:
-            out[key] = merge(out.get(key), value)
-    return out
+            merged_object[key] = merge(merged_object.get(key), value)
+    return merged_object

@@ -78,9 +78,9 @@ def common_traits(name: str) -> ParameterTraits:
 def bends(contract: Contract, request: RequestView, *places: Bends) -> bool:
     """Whether a request changes the choice of tokens in one of these places; no parameter does at its neutral value."""
     return any(
-        request.get(name) not in (None, known.neutral)
-        for name, known in {**TRAITS, **contract.described}.items()
-        if known.bends in places
+        request.get(name) not in (None, traits.neutral)
+        for name, traits in {**TRAITS, **contract.described}.items()
+        if traits.bends in places
     )
 
 

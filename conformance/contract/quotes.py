@@ -70,8 +70,8 @@ class WrittenDocument:
         deeper += [members[word] for word in ("additionalProperties", "items") if word in members]
         if "$ref" in members and (referred := self._at(_tokens(members["$ref"].text))) is not None:
             deeper.append(referred)
-        found = (self._member(inner, keywords) for inner in deeper)
-        return next((member for member in found if member is not None), None)
+        members_found = (self._member(inner, keywords) for inner in deeper)
+        return next((member for member in members_found if member is not None), None)
 
 
 def _tokens(pointer: str) -> list[str]:

@@ -37,13 +37,13 @@ def freeze(contract: Contract, day: str) -> RequirementSet:
     return RequirementSet(contract.provider, _day(day), contract.sha256, levels)
 
 
-def write(found: RequirementSet, specs: Sequence[Path] = ()) -> Path:
+def write(requirements: RequirementSet, specs: Sequence[Path] = ()) -> Path:
     """Write a set into its provider's folder. One that is there already is never changed."""
-    file = home(found.provider, specs) / "frozen" / f"{found.date}.yaml"
-    if file.exists() and read(file, found.provider) != found:
+    file = home(requirements.provider, specs) / "frozen" / f"{requirements.date}.yaml"
+    if file.exists() and read(file, requirements.provider) != requirements:
         raise ContractError(file, "", "exists already with other contents; freeze under another date")
     file.parent.mkdir(exist_ok=True)
-    file.write_text(str(found), "utf-8")
+    file.write_text(str(requirements), "utf-8")
     return file
 
 
@@ -66,8 +66,8 @@ def in_force(provider: str, day: str, specs: Sequence[Path] = ()) -> Requirement
 def read(file: Path, provider: str) -> RequirementSet:
     """A set from its file; a ContractError where it is none."""
     data = read_yaml(file)
-    wanted = {"provider": provider, "date": file.stem}
-    if not isinstance(data, Mapping) or {name: data.get(name) for name in wanted} != wanted:
+    expected = {"provider": provider, "date": file.stem}
+    if not isinstance(data, Mapping) or {name: data.get(name) for name in expected} != expected:
         raise ContractError(file, "", f"is no set of {provider} of {file.stem}; freeze it again")
     rows: Any = data.get("requirements")
     if not isinstance(rows, Mapping) or any(level not in list(Level) for level in rows.values()):
@@ -76,28 +76,28 @@ def read(file: Path, provider: str) -> RequirementSet:
     return RequirementSet(provider, file.stem, str(data.get("contract_sha256", "")), levels)
 
 
-def pinned(contract: Contract, then: RequirementSet) -> Contract:
-    """The contract with the levels of then; what has been added since is exercised, and not scored."""
+def pinned(contract: Contract, pinned_set: RequirementSet) -> Contract:
+    """The contract with the levels of an earlier set; requirements that were added since are not scored."""
     rows = tuple(
-        replace(row, level=then.levels.get(row.id, row.level), scored=row.id in then.levels)
+        replace(row, level=pinned_set.levels.get(row.id, row.level), scored=row.id in pinned_set.levels)
         for row in contract.requirements
     )
-    gone = sorted(then.levels.keys() - {row.id for row in rows})
-    return replace(contract, requirements=rows, frozen={"date": then.date, "gone": gone})
+    removed = sorted(pinned_set.levels.keys() - {row.id for row in rows})
+    return replace(contract, requirements=rows, frozen={"date": pinned_set.date, "gone": removed})
 
 
 def differences(before: RequirementSet, after: RequirementSet) -> Iterator[str]:
     """What changed from one set to another, in words."""
     strength = list(Level)
     for name in sorted(before.levels.keys() | after.levels.keys()):
-        was, now = before.levels.get(name), after.levels.get(name)
-        if was is None:
-            yield f"added: {name} ({now})"
-        elif now is None:
-            yield f"removed: {name} ({was})"
-        elif was != now:
-            kind = "tightened" if strength.index(now) < strength.index(was) else "loosened"
-            yield f"{kind}: {name}, {was} → {now}"
+        old, new = before.levels.get(name), after.levels.get(name)
+        if old is None:
+            yield f"added: {name} ({new})"
+        elif new is None:
+            yield f"removed: {name} ({old})"
+        elif old != new:
+            kind = "tightened" if strength.index(new) < strength.index(old) else "loosened"
+            yield f"{kind}: {name}, {old} → {new}"
 
 
 def _day(day: str) -> str:

@@ -66,13 +66,13 @@ def validity(contract: Contract, body: Any) -> Validity:
     INVALID wins over UNSPECIFIED. UNSPECIFIED: an unclear edge, a value beyond the common envelope where no bound is
     documented, a member that the document does not name, a union whose branches overlap, an integer written as 1.0.
     """
-    found = Validity.VALID
+    validity_so_far = Validity.VALID
     for verdict in _verdicts(contract, body):
         if verdict is Validity.INVALID:
             return verdict
         if verdict is Validity.UNSPECIFIED:
-            found = verdict
-    return found
+            validity_so_far = verdict
+    return validity_so_far
 
 
 def _verdicts(contract: Contract, body: Any) -> Iterator[Validity]:
@@ -140,18 +140,20 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
     for name in combination.given:
         if body.get(name) is None:
             return False
-    for name, wanted in combination.where.items():
+    for name, allowed in combination.where.items():
         value = body.get(name)
         if value is None:
             value = contract.defaults.get(name)
-        if not any(json_equal(value, option) for option in (wanted if isinstance(wanted, (list, tuple)) else [wanted])):
+        if not any(
+            json_equal(value, option) for option in (allowed if isinstance(allowed, (list, tuple)) else [allowed])
+        ):
             return False
     for name, shape in combination.shape.items():
         if name not in body or not is_valid(dumps(shape), body[name]):
             return False
     if combination.compare is None:
         return True
-    left, how, right = combination.compare
-    asked = RequestView(body, contract.defaults)
-    a, b = asked.get(left), asked.get(right) if isinstance(right, str) else right
-    return is_number(a) and is_number(b) and _COMPARE[how](a, b)
+    left, operator, right = combination.compare
+    request = RequestView(body, contract.defaults)
+    left_value, right_value = request.get(left), request.get(right) if isinstance(right, str) else right
+    return is_number(left_value) and is_number(right_value) and _COMPARE[operator](left_value, right_value)

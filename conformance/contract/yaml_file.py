@@ -70,9 +70,9 @@ def parse_yaml(text: str, path: Path) -> Any:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, made stricter
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        position = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or (error if str(error) else "nested too deeply")
-        raise ContractError(path, place, f"is not YAML: {problem}") from None
+        raise ContractError(path, position, f"is not YAML: {problem}") from None
 
 
 @dataclass(frozen=True, slots=True)

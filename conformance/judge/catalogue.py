@@ -43,9 +43,7 @@ class Check:
     `expected_when(request, context)`: whether a correct reply to this valid request must contain an occurrence. None:
     a client cannot trigger an occurrence, so its absence is no gap. `group`: the kind of group that a GROUP check
     judges. `keyed`: a group belongs to the requirement whose id its key begins with. `needs_whole_run`: a finding on
-    one exchange depends on others, through `CheckContext.alone` (the values, as JSON, that the target refused when
-    sent alone), `CheckContext.taken` (those that it accepted), `failing` or
-    `cut_beside_others`.
+    one exchange depends on others, through the last four members of `CheckContext`.
     """
 
     name: str
@@ -132,9 +130,9 @@ def load() -> Mapping[str, Check]:
     return CATALOGUE
 
 
-def expect(held: bool, observed: str, expected: str, at: str = "") -> Finding:
+def expect(satisfied: bool, observed: str, expected: str, at: str = "") -> Finding:
     """One occurrence: satisfied where it `held`, else a violation with what was observed and what was expected."""
-    return Satisfied(at) if held else Violation(f"{observed}; expected {expected}", at)
+    return Satisfied(at) if satisfied else Violation(f"{observed}; expected {expected}", at)
 
 
 def plural(number: int, noun: str) -> str:
@@ -142,19 +140,19 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def show(value: Any, most: int = 120) -> str:
+def show(value: Any, limit: int = 120) -> str:
     """A value for a message: as JSON, bytes as text, printable characters only, cut in the middle."""
     try:
         text = _as_json(value)
     except (RecursionError, ValueError):  # nested too deep, or a number with thousands of digits
         text = f"{_JSON_TYPES.get(type(value), 'a value')}, too large to print"
-    return excerpt(text, most)
+    return excerpt(text, limit)
 
 
-def excerpt(text: str, most: int) -> str:
+def excerpt(text: str, limit: int) -> str:
     """A text for a message without quotes, such as JSON: printable characters only, cut in the middle."""
-    if len(text) > most:
-        text = f"{text[: most * 2 // 3]}…{text[-(most // 4) :]}"
+    if len(text) > limit:
+        text = f"{text[: limit * 2 // 3]}…{text[-(limit // 4) :]}"
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape", "replace").decode() for char in text)

@@ -36,14 +36,14 @@ def within_one_channel(finding: Finding, group: Group, pairs: Iterable[Group]) -
     plain, streamed = _by_channel(group)
     if not plain or not streamed:
         return finding
-    what = ""
+    difference = ""
     if list(plain[0].choices) != list(streamed[0].choices):
-        what = "a plain reply and a stream have other choices"
+        difference = "a plain reply and a stream have other choices"
     elif any(_differs(pair) for pair in pairs if _has_no_more(pair, plain[0].case.body, streamed[0].case.body)):
-        what = "a stream differs from the plain reply to the same request"
-    if not what:
+        difference = "a stream differs from the plain reply to the same request"
+    if not difference:
         return finding
-    return Inconclusive(f"{what}, so comparing them shows nothing else; {observed}")
+    return Inconclusive(f"{difference}, so comparing them shows nothing else; {observed}")
 
 
 def _by_channel(group: Group) -> tuple[list[Exchange], list[Exchange]]:
@@ -59,8 +59,8 @@ def _asks_stream(body: Any) -> bool:
 
 def _has_no_more(pair: Group, *bodies: Any) -> bool:
     """Whether the requests of a pair have only members that each of these requests has too."""
-    own = {name for body in _bodies(pair) for name in body} - STREAMING
-    return all(isinstance(body, Mapping) and own <= body.keys() for body in bodies)
+    members = {name for body in _bodies(pair) for name in body} - STREAMING
+    return all(isinstance(body, Mapping) and members <= body.keys() for body in bodies)
 
 
 def _bodies(pair: Group) -> Iterator[Mapping[str, Any]]:
@@ -71,8 +71,8 @@ def _bodies(pair: Group) -> Iterator[Mapping[str, Any]]:
 def _differs(pair: Group) -> bool:
     """Whether the streams of a pair have other texts than its plain replies, each time."""
     plain, streamed = _by_channel(pair)
-    one, other = ({dumps(sorted(texts(x).items())) for x in replies} for replies in (plain, streamed))
-    return bool(one and other) and one.isdisjoint(other)
+    plain_texts, streamed_texts = ({dumps(sorted(texts(x).items())) for x in replies} for replies in (plain, streamed))
+    return bool(plain_texts and streamed_texts) and plain_texts.isdisjoint(streamed_texts)
 
 
 __all__ = ["PAIRS", "within_one_channel"]

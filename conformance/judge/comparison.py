@@ -129,15 +129,15 @@ def compare_values(
     different = next((value for value in second if not same(model, value)), second[0])
     observed, expected = contrast(different, model)
     base, tested = map(in_words, roles)
-    seen = f"{noun} is {observed} {tested}"
+    difference = f"{noun} is {observed} {tested}"
     if min(len(first), len(second)) < ENOUGH_REPLIES:
         counts = f"{len(second)} and {len(first)} replies; {ENOUGH_REPLIES} of each are needed"
-        return Inconclusive(f"{seen} and {expected} {base}, in {counts}", repeat=True)
+        return Inconclusive(f"{difference} and {expected} {base}, in {counts}", repeat=True)
     disjoint = not any(same(value, other) for value in first for other in second)
     scattered = drawn and not any(same(value, other) for value, other in combinations(second, 2))
     if disjoint and constant(first, same) and (scattered or constant(second, same)):
-        times = "another each time" if scattered else f"{len(second)} times of {len(second)}"
-        message = f"{seen} ({times}); expected {expected}, as {base} ({len(first)} times of {len(first)})"
+        how_often = "another each time" if scattered else f"{len(second)} times of {len(second)}"
+        message = f"{difference} ({how_often}); expected {expected}, as {base} ({len(first)} times of {len(first)})"
         return Violation(message, at, case, steady=not scattered)
     return Inconclusive(f"the target is not deterministic: {noun} differs between replies to one request")
 
@@ -149,8 +149,8 @@ def attribute_to(finding: Finding, case: str) -> Finding:
 
 def constant(values: Iterable[Any], same: Same = equal) -> bool:
     """Whether all values are the same."""
-    listed = list(values)
-    return all(same(listed[0], value) for value in listed[1:])
+    all_values = list(values)
+    return all(same(all_values[0], value) for value in all_values[1:])
 
 
 def contrast(first: Any, second: Any) -> tuple[str, str]:

@@ -19,11 +19,11 @@ Packed: TypeAlias = int | tuple[Finding, ...]
 
 def packed(findings: Iterable[Finding]) -> Packed:
     """Findings in the form in which they are kept."""
-    listed = tuple(findings)
+    all_findings = tuple(findings)
     count = 0
-    for finding in listed:
+    for finding in all_findings:
         if type(finding) is not Satisfied:
-            return listed
+            return all_findings
         count += finding.count
     return count
 

@@ -31,14 +31,14 @@ ROLES = {
 }
 
 
-def case(request: Mapping[str, Any] | bytes | None = None, **more: Any) -> RequestCase:
+def case(request: Mapping[str, Any] | bytes | None = None, **fields: Any) -> RequestCase:
     """A case for the example model; `request` overrides or adds members of its body, or is the body as bytes."""
     content = (
         request
         if isinstance(request, bytes)
         else dumps({"model": "m", "prompt": "1, 2, 3,", **(request or {})}).encode()
     )
-    return RequestCase(**{"id": "example/0", "content": content, "origin": "example", **more})
+    return RequestCase(**{"id": "example/0", "content": content, "origin": "example", **fields})
 
 
 def logprobs(tokens: Sequence[str], values: Sequence[float | None] | None = None, start: int = 0, top: int = 1) -> Any:
@@ -53,24 +53,24 @@ def logprobs(tokens: Sequence[str], values: Sequence[float | None] | None = None
 
 
 def choice(
-    text: str = " 4, 5", index: int = 0, finish: Any = "length", logprobs: Any = None, **more: Any
+    text: str = " 4, 5", index: int = 0, finish: Any = "length", logprobs: Any = None, **others: Any
 ) -> dict[str, Any]:
     """A choice; pass MISSING to leave a member out."""
-    members = {"text": text, "index": index, "logprobs": logprobs, "finish_reason": finish, **more}
+    members = {"text": text, "index": index, "logprobs": logprobs, "finish_reason": finish, **others}
     return {name: value for name, value in members.items() if value is not MISSING}
 
 
-def usage(prompt: Any = 4, completion: Any = 4, total: Any = None, **more: Any) -> dict[str, Any]:
+def usage(prompt: Any = 4, completion: Any = 4, total: Any = None, **members: Any) -> dict[str, Any]:
     """A usage object; its total is the sum unless given."""
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion if total is None else total,
-        **more,
+        **members,
     }
 
 
-def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **more: Any) -> dict[str, Any]:
+def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **others: Any) -> dict[str, Any]:
     """A completion or chunk; pass MISSING to leave a member out."""
     members = {
         "id": "cmpl-1",
@@ -79,7 +79,7 @@ def completion(*choices: Mapping[str, Any], usage: Any = MISSING, **more: Any) -
         "model": "m",
         "choices": list(choices),
         "usage": usage,
-        **more,
+        **others,
     }
     return {name: value for name, value in members.items() if value is not MISSING}
 
@@ -110,25 +110,25 @@ def response(
     return Exchange(case(request, **about), (attempt,))
 
 
-def plain(body: Any, request: Mapping[str, Any] | bytes | None = None, **more: Any) -> Exchange:
+def plain(body: Any, request: Mapping[str, Any] | bytes | None = None, **fields: Any) -> Exchange:
     """A reply with one JSON body."""
-    return response(dumps(body).encode(), request, **more)
+    return response(dumps(body).encode(), request, **fields)
 
 
-def stream(*chunks: Any, request: Mapping[str, Any] | None = None, done: bool = True, **more: Any) -> Exchange:
+def stream(*chunks: Any, request: Mapping[str, Any] | None = None, done: bool = True, **fields: Any) -> Exchange:
     """A streamed reply, one event for each chunk (bytes are sent unchanged), ended by `[DONE]` if `done`."""
     events = [chunk if isinstance(chunk, bytes) else f"data: {dumps(chunk)}\n\n".encode() for chunk in chunks]
     if done:
         events.append(b"data: [DONE]\n\n")
-    return response(events, {"stream": True, **(request or {})}, **{"media_type": "text/event-stream", **more})
+    return response(events, {"stream": True, **(request or {})}, **{"media_type": "text/event-stream", **fields})
 
 
 def error(
-    message: str = "temperature must be at most 2", status: int = 400, request: Any = None, **more: Any
+    message: str = "temperature must be at most 2", status: int = 400, request: Any = None, **fields: Any
 ) -> Exchange:
     """A refusal with the common error envelope."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": "temperature", "code": None}}
-    return plain(body, request, status=status, **more)
+    return plain(body, request, status=status, **fields)
 
 
 def group(kind: str, key: str = "example", /, **members: Exchange | Sequence[Exchange]) -> Group:

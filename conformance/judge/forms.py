@@ -17,8 +17,8 @@ def unseen_forms(requirement: Requirement, exchanges: Iterable[Exchange], contra
         return []
     name = str(requirement.params["parameter"])
     bodies = (x.case.body for x in exchanges if accepted(x) and isinstance(x.case.body, Mapping))
-    seen = {form for body in bodies if name in body for form in forms_of(body[name])}
-    return [form for form in documented if form not in seen]
+    observed = {form for body in bodies if name in body for form in forms_of(body[name])}
+    return [form for form in documented if form not in observed]
 
 
 def having_form(requirement: Requirement, forms: Sequence[str], exchanges: Iterable[Exchange]) -> list[Exchange]:

@@ -68,8 +68,8 @@ def _answers(replies: Sequence[Exchange], index: int, context: CheckContext) -> 
 def _answer(request: RequestView, choice: Choice, prompt: Any, context: CheckContext) -> Answer | None:
     """The answer without an echoed prompt; None where the prompt cannot be separated from it."""
     text, lists = choice.text, choice.logprobs or {}
-    listed = zip(*(lists.get(name, []) for name in ("tokens", "token_logprobs", "top_logprobs")), strict=False)
-    tokens = [(token, value, top if isinstance(top, Mapping) else {}) for token, value, top in listed]
+    entries = zip(*(lists.get(name, []) for name in ("tokens", "token_logprobs", "top_logprobs")), strict=False)
+    tokens = [(token, value, top if isinstance(top, Mapping) else {}) for token, value, top in entries]
     if request.echo:
         length = echoed_length(text, prompt) if isinstance(prompt, str) and prompt else None
         if length is None:

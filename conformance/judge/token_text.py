@@ -77,12 +77,12 @@ def keeps(text: str, prompt: str) -> bool:
     return any(text.startswith(form, start) for form in (prompt, prompt.removeprefix(" ")) for start in starts)
 
 
-def spells(tokens: Sequence[str], text: str, *, more: bool = False) -> bool:
+def spells(tokens: Sequence[str], text: str, *, prefix: bool = False) -> bool:
     """Whether the tokens, joined, are the text; with `more`, whether the text is a beginning of them."""
     if REPLACEMENT in text and "" in tokens:
         # some servers show a token with a part of a character as "", and U+FFFD in the text
         tokens = [token or REPLACEMENT for token in tokens]
-    return any(_fits(joined, text, more) for joined in _joined(tokens))
+    return any(_fits(joined, text, prefix) for joined in _joined(tokens))
 
 
 def _joined(tokens: Sequence[str]) -> Iterator[str]:
@@ -102,9 +102,9 @@ def _joined(tokens: Sequence[str]) -> Iterator[str]:
 def _from_byte_characters(joined: str) -> Iterator[str]:
     """The text of tokens that are shown in the alphabet of byte-level BPE, where a space is `\u0120`."""
     if "\u0120" in joined or "\u010a" in joined:
-        shown = bytes(byte for char in joined if (byte := _BYTE_OF.get(char)) is not None)
-        if len(shown) == len(joined):
-            yield shown.decode("utf-8", "replace")
+        text_bytes = bytes(byte for char in joined if (byte := _BYTE_OF.get(char)) is not None)
+        if len(text_bytes) == len(joined):
+            yield text_bytes.decode("utf-8", "replace")
 
 
 def token_bytes(token: str) -> bytes:
@@ -117,16 +117,16 @@ def token_bytes(token: str) -> bytes:
     return token.encode("utf-8", "replace")
 
 
-def _fits(joined: str, text: str, more: bool) -> bool:
-    if joined == text or (more and joined.startswith(text)):
+def _fits(joined: str, text: str, prefix: bool) -> bool:
+    if joined == text or (prefix and joined.startswith(text)):
         return True
     # A character that the limit cut in two may be dropped in one place and replaced by U+FFFD in the other.
-    if not more and joined.rstrip(REPLACEMENT) == text.rstrip(REPLACEMENT):
+    if not prefix and joined.rstrip(REPLACEMENT) == text.rstrip(REPLACEMENT):
         return True
-    return REPLACEMENT in joined and covers(joined, text, more=more)
+    return REPLACEMENT in joined and covers(joined, text, prefix=prefix)
 
 
-def covers(pattern: str, text: str, *, more: bool = False) -> bool:
+def covers(pattern: str, text: str, *, prefix: bool = False) -> bool:
     """Whether `text` matches `pattern`, in which n U+FFFD in a row stand for at most n characters beyond ASCII.
 
     With `more`, the text may be a beginning of what the pattern matches.
@@ -135,7 +135,7 @@ def covers(pattern: str, text: str, *, more: bool = False) -> bool:
         return True  # not decided: an error here overlooks a defect and accuses nobody
     ends = {0}  # where in the text the part of the pattern that was read so far may end
     for run, literal in re.findall(f"({REPLACEMENT}+)|([^{REPLACEMENT}]+)", pattern):
-        if more and any(literal.startswith(text[end:]) for end in ends):
+        if prefix and any(literal.startswith(text[end:]) for end in ends):
             return True
         ends = _ends_after_run(ends, text, len(run)) if run else _ends_after_literal(ends, text, literal)
         if not ends:
@@ -176,9 +176,9 @@ def repeated_piece(text: str, count: int | None = None) -> str | None:
     """
     for candidate in (text, " " + text):
         counts = [count] if count else range(len(candidate), 1, -1)
-        for times in counts:
-            size, rest = divmod(len(candidate), times)
-            if times > 1 and size and not rest and candidate[:size] * times == candidate:
+        for repetitions in counts:
+            size, rest = divmod(len(candidate), repetitions)
+            if repetitions > 1 and size and not rest and candidate[:size] * repetitions == candidate:
                 return candidate[:size]
     return None
 

@@ -52,17 +52,17 @@ class Cost:
     completion: int = 0
 
 
-def worst_case(asked: RequestView) -> Cost:
+def worst_case(request: RequestView) -> Cost:
     """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing.
 
     The prompt is an estimate, see `ceiling`.
     """
     prompt = sum(
         size if isinstance(prompt, tuple) else size // BYTES_PER_TOKEN + 1
-        for prompt, size in zip(asked.prompts, map(_size, asked.prompts), strict=True)
+        for prompt, size in zip(request.prompts, map(_size, request.prompts), strict=True)
     )
-    candidates = asked.best_of * max(len(asked.prompts), 1)
-    limit = max(asked.max_tokens or 0, 0)
+    candidates = request.best_of * max(len(request.prompts), 1)
+    limit = max(request.max_tokens or 0, 0)
     return Cost(prompt, limit * candidates if limit <= ANY_CONTEXT else 0)
 
 
@@ -71,17 +71,17 @@ def _size(prompt: str | tuple[int, ...]) -> int:
     return len(prompt) if isinstance(prompt, tuple) else len(prompt.encode("utf-8", "surrogatepass"))
 
 
-def ceiling(asked: RequestView) -> Cost:
+def ceiling(request: RequestView) -> Cost:
     """The most that a request can cost with any tokenizer: a token is a byte or more of the prompt or the suffix."""
-    suffix = asked.get("suffix")
+    suffix = request.get("suffix")
     extra = SPECIAL_TOKENS + (_size(suffix) if isinstance(suffix, str) else 0)
     # without a prompt, a model begins with one of its own
-    return Cost(sum(_size(prompt) + extra for prompt in asked.prompts or ("",)), worst_case(asked).completion)
+    return Cost(sum(_size(prompt) + extra for prompt in request.prompts or ("",)), worst_case(request).completion)
 
 
-def is_large(asked: RequestView) -> bool:
+def is_large(request: RequestView) -> bool:
     """Whether the prompt is so large that it is sent only if it was asked for. No budget of prompt tokens counts it."""
-    return ceiling(asked).prompt > LARGE
+    return ceiling(request).prompt > LARGE
 
 
 def reported(usage: Mapping[str, Any] | None) -> Cost | None:
@@ -122,18 +122,20 @@ class Account:
 
     def refuses(self, cost: Cost = Cost(), *, in_flight: bool = True) -> str:
         """Why a request of this cost does not fit, or the empty string; `in_flight` counts what is set aside too."""
-        held = self.promised if in_flight else Cost()
+        set_aside = self.promised if in_flight else Cost()
         left = self.seconds_left
         if left is not None and left <= 0:
             return f"the run took its {self.budget.seconds:g} s (--max-seconds)"
-        completion, prompt = self.spent.completion + held.completion, self.spent.prompt + held.prompt
-        for name, option, used, more, limit in (
+        completion, prompt = self.spent.completion + set_aside.completion, self.spent.prompt + set_aside.prompt
+        for name, option, used, needed, limit in (
             ("attempts", "--max-requests", self.attempts, 1, self.budget.requests),
             ("completion tokens", "--max-tokens", completion, cost.completion, self.budget.completion_tokens),
             ("prompt tokens", "--max-prompt-tokens", prompt, cost.prompt, self.budget.prompt_tokens),
         ):
-            if limit is not None and used + more > limit:
-                return f"the budget of {limit} {name} is spent ({option}); {used} are used and the next may take {more}"
+            if limit is not None and used + needed > limit:
+                return (
+                    f"the budget of {limit} {name} is spent ({option}); {used} are used and the next may take {needed}"
+                )
         return ""
 
     def promise(self, cost: Cost) -> None:

@@ -73,8 +73,8 @@ class Part:
 
     @property
     def logprobs(self) -> Mapping[str, Any] | None:
-        found = self.value.get("logprobs")
-        return found if isinstance(found, Mapping) else None
+        logprobs = self.value.get("logprobs")
+        return logprobs if isinstance(logprobs, Mapping) else None
 
 
 @dataclass(frozen=True)
@@ -114,20 +114,20 @@ class Choice:
 
         A part that leaves out a list which others have counts as null for each of its tokens, so that all stay in step.
         """
-        found = [part.logprobs for part in self.parts if part.logprobs is not None]
-        if not found:
+        of_parts = [part.logprobs for part in self.parts if part.logprobs is not None]
+        if not of_parts:
             return None
-        names = dict.fromkeys(name for lists in found for name in lists)
-        listed = {name for lists in found for name, value in lists.items() if isinstance(value, list)}
+        names = dict.fromkeys(name for logprobs in of_parts for name in logprobs)
+        present = {name for logprobs in of_parts for name, value in logprobs.items() if isinstance(value, list)}
         return {
-            name: [item for lists in found for item in _entries(lists, name)] if name in listed else []
+            name: [item for logprobs in of_parts for item in _entries(logprobs, name)] if name in present else []
             for name in names
         }
 
 
-def _entries(lists: Mapping[str, Any], name: str) -> list[Any]:
-    value = lists.get(name)
-    return value if isinstance(value, list) else [None] * len(_as_list(lists.get("tokens")))
+def _entries(logprobs: Mapping[str, Any], name: str) -> list[Any]:
+    value = logprobs.get(name)
+    return value if isinstance(value, list) else [None] * len(_as_list(logprobs.get("tokens")))
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -145,8 +145,8 @@ class Document:
 
     @cached_property
     def choices(self) -> list[Mapping[str, Any]]:
-        listed = self.value.get("choices") if isinstance(self.value, Mapping) else None
-        return [item for item in _as_list(listed) if isinstance(item, Mapping)]
+        choices = self.value.get("choices") if isinstance(self.value, Mapping) else None
+        return [item for item in _as_list(choices) if isinstance(item, Mapping)]
 
     @cached_property
     def usage(self) -> Any:
@@ -208,8 +208,8 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """The field's value, lines of the same name joined by a comma as RFC 9110 has it; None where absent."""
-        found = [value for key, value in self.headers if key.lower() == name]
-        return ", ".join(found) if found else None
+        values = [value for key, value in self.headers if key.lower() == name]
+        return ", ".join(values) if values else None
 
     @cached_property
     def successful(self) -> bool:
@@ -307,10 +307,10 @@ class Exchange:
         """Choices by index, plain and streamed alike; a choice without an integer index is left out."""
         parts: dict[int, list[Part]] = {}
         for document in self.documents:
-            for place, value in enumerate(document.choices):
+            for position, value in enumerate(document.choices):
                 index = as_integer(value.get("index"))
                 if index is not None:
-                    at = f"{document.at} /choices/{place}"
+                    at = f"{document.at} /choices/{position}"
                     parts.setdefault(index, []).append(Part(document.number, at, value))
         return {index: Choice(index, tuple(parts[index])) for index in sorted(parts)}
 
@@ -372,8 +372,11 @@ class Exchange:
 
     def forget_views(self) -> None:
         """Free what was computed from the bytes; it is computed again where it is asked for."""
-        for holder, kept in ((self, {"case", "attempts"}), (self.case, {field.name for field in fields(self.case)})):
-            for name in vars(holder).keys() - kept:
+        for holder, own_names in (
+            (self, {"case", "attempts"}),
+            (self.case, {field.name for field in fields(self.case)}),
+        ):
+            for name in vars(holder).keys() - own_names:
                 del vars(holder)[name]
 
     def arrival(self, offset: int) -> float:
@@ -387,15 +390,17 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Group:
-    """Exchanges that are judged together; a role may have several, where the same was sent again."""
+    """Exchanges that are judged together, by role; a role may have several, where a case was sent again."""
 
     kind: str
     key: str
     members: Mapping[str, tuple[Exchange, ...]]
 
     def all(self, role: str) -> tuple[Exchange, ...]:
+        """All exchanges of a role."""
         return self.members.get(role, ())
 
-    def one(self, role: str) -> Exchange | None:
-        found = self.members.get(role, ())
-        return found[0] if found else None
+    def first(self, role: str) -> Exchange | None:
+        """The first exchange of a role; None where it has none."""
+        exchanges = self.members.get(role, ())
+        return exchanges[0] if exchanges else None

@@ -40,19 +40,19 @@ def loads(data: bytes | str) -> Any:
         raise ValueError("nested deeper than a parser can follow") from None
 
 
-def named_twice(data: bytes) -> bool:
+def has_repeated_names(data: bytes) -> bool:
     """Whether a JSON text has an object with two members of one name, which readers take in different ways."""
-    found = False
+    repeated = False
 
     def members(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal found
-        found = found or len({name for name, _ in pairs}) < len(pairs)
+        nonlocal repeated
+        repeated = repeated or len({name for name, _ in pairs}) < len(pairs)
 
     try:
         json.loads(data, object_pairs_hook=members)
     except (ValueError, RecursionError):
         return False
-    return found
+    return repeated
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -78,13 +78,13 @@ def json_equal(first: Any, second: Any) -> bool:
 
 def _compact(ascii_only: bool) -> Callable[[Any], str]:
     """An encoder that is made once: `json.dumps` makes one for each call, which costs more than most bodies do."""
-    whole = json.JSONEncoder(ensure_ascii=ascii_only, separators=(",", ":"))
+    encoder = json.JSONEncoder(ensure_ascii=ascii_only, separators=(",", ":"))
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
-        return whole.encode
+        return encoder.encode
     text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
-    parts = make(None, whole.default, text, None, ":", ",", False, False, True)
-    return lambda value: "".join(parts(value, 0))
+    encoded_parts = make(None, encoder.default, text, None, ":", ",", False, False, True)
+    return lambda value: "".join(encoded_parts(value, 0))
 
 
 _ENCODE: Final = _compact(ascii_only=True)

@@ -299,7 +299,10 @@ class Contract:
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
         """What each parameter counts as where it is absent or null."""
-        return {name: None if one.default is MISSING else one.default for name, one in self.parameters.items()}
+        return {
+            name: None if parameter.default is MISSING else parameter.default
+            for name, parameter in self.parameters.items()
+        }
 
     @cached_property
     def request_json(self) -> str:

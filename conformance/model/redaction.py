@@ -62,8 +62,10 @@ def without_secrets(
     pairs: Iterable[tuple[str, str]], credentials: Collection[str] = ()
 ) -> tuple[tuple[str, str | None], ...]:
     """Header fields or query parameters with None for the value of each credential; `credentials` are further names."""
-    named = {name.lower() for name in credentials}
-    return tuple((name, None if name.lower() in named or is_secret(name, value) else value) for name, value in pairs)
+    credential_names = {name.lower() for name in credentials}
+    return tuple(
+        (name, None if name.lower() in credential_names or is_secret(name, value) else value) for name, value in pairs
+    )
 
 
 class Redaction:
@@ -90,9 +92,9 @@ class Redaction:
         cookies = any(name.lower() == "set-cookie" for name, _ in attempt.headers)
         if not self._forms and not cookies:
             return attempt
-        whole = b"".join(piece.data for piece in attempt.pieces)
-        clean = self._body(whole, attempt.headers) if self._forms else whole
-        pieces = attempt.pieces if clean == whole else _cut_alike(clean, attempt.pieces)
+        body = b"".join(piece.data for piece in attempt.pieces)
+        clean_body = self._body(body, attempt.headers) if self._forms else body
+        pieces = attempt.pieces if clean_body == body else _cut_alike(clean_body, attempt.pieces)
         headers = tuple(self._headers(attempt.headers))
         return replace(attempt, headers=headers, pieces=pieces, error=self.text(attempt.error))
 
@@ -142,8 +144,8 @@ class Redaction:
             return data
         spans: list[Span] = []
         for sequence in _sequences(beginning).values():
-            found = self._forms.spans(b"".join(part for _, part in sequence))
-            spans += _located(found, sequence) if found else []
+            matches = self._forms.spans(b"".join(part for _, part in sequence))
+            spans += _located(matches, sequence) if matches else []
         return _masked(data, merged(spans))
 
 
@@ -166,9 +168,9 @@ def _sequences(data: bytes) -> dict[Any, list[tuple[Span, bytes]]]:
     sequences: dict[Any, list[tuple[Span, bytes]]] = defaultdict(list)
     stack = [_Object()]
     for token in _TOKEN.finditer(data):
-        string, named, brace, number = token.groups()
+        string, is_name, brace, number = token.groups()
         inner = stack[-1]
-        if named:
+        if is_name:
             inner.name = string
             sequences["names"].append((token.span(1), string))
         elif string is not None:
@@ -200,11 +202,11 @@ def _mentions(data: bytes, secret: bytes) -> bool:
 _NUMBERS: Final = re.compile(rb"(?:\d++\s*+,\s*+){5}")
 
 
-def _located(found: Iterable[Span], sequence: list[tuple[Span, bytes]]) -> Iterator[Span]:
+def _located(matches: Iterable[Span], sequence: list[tuple[Span, bytes]]) -> Iterator[Span]:
     """The places in the body of what was found in the joined parts."""
-    wanted, position = list(found), 0
+    joined_spans, position = list(matches), 0
     for (start, end), part in sequence:
-        for first, last in wanted:
+        for first, last in joined_spans:
             if first < position + len(part) and last > position:
                 if end - start == len(part):
                     yield start + max(first - position, 0), start + min(last - position, len(part))

@@ -80,8 +80,8 @@ class RequestView:
     @cached_property
     def stops(self) -> tuple[str, ...]:
         value = self.get("stop")
-        listed = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-        return tuple(item for item in listed if isinstance(item, str) and item)
+        values = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        return tuple(item for item in values if isinstance(item, str) and item)
 
     @cached_property
     def prompts(self) -> tuple[Prompt, ...]:

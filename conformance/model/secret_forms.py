@@ -58,7 +58,7 @@ class Coding:
             return data.translate(None, self.dropped)
         return self.unit.sub(self.decode, data) if self.sign in data else data
 
-    def spans(self, data: bytes, found: Iterable[Span]) -> list[Span]:
+    def spans(self, data: bytes, decoded: Iterable[Span]) -> list[Span]:
         """The spans of `data` that became these spans when the coding was undone; what was dropped between stays."""
         starts, ends, position = array("Q"), array("Q"), 0
         for match in self.unit.finditer(data):
@@ -70,7 +70,7 @@ class Coding:
             position = match.end()
         starts.extend(range(position, len(data)))
         ends.extend(range(position + 1, len(data) + 1))
-        return merged((starts[place], ends[place]) for start, end in found for place in range(start, end))
+        return merged((starts[index], ends[index]) for start, end in decoded for index in range(start, end))
 
 
 def _escape(match: re.Match[bytes]) -> bytes:
@@ -104,10 +104,10 @@ class SecretForms:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self.secrets = tuple(secret.encode() for secret in dict.fromkeys(secrets) if not is_common(secret))
-        whole = {form.lower() for secret in self.secrets for form in _forms(secret)}
-        bare = {form.lower() for secret in self.secrets for form in _bare_forms(secret)}
-        self._whole = tuple(sorted(whole, key=len, reverse=True))
-        self._bare = tuple(sorted(bare, key=len, reverse=True))
+        forms = {form.lower() for secret in self.secrets for form in _forms(secret)}
+        bare_forms = {form.lower() for secret in self.secrets for form in _bare_forms(secret)}
+        self._whole = tuple(sorted(forms, key=len, reverse=True))
+        self._bare = tuple(sorted(bare_forms, key=len, reverse=True))
         self._blocks = tuple(
             dict.fromkeys(
                 (secret.lower()[at : at + _BLOCK], secret.lower(), at)
@@ -128,7 +128,7 @@ class SecretForms:
         work[0] -= min(len(data), MOST_DECODED)
         if work[0] < 0 or len(data) < SHORTEST:
             return []
-        found, steps, text = self._plain(data), list[tuple[Coding, bytes]](), data[:MOST_DECODED]
+        spans, steps, text = self._plain(data), list[tuple[Coding, bytes]](), data[:MOST_DECODED]
         for _ in range(DEPTH):
             before = len(steps)
             for coding in CODINGS:
@@ -139,15 +139,15 @@ class SecretForms:
             if len(steps) == before:
                 break
         if steps:
-            found += _traced(self._plain(text), steps)
+            spans += _traced(self._plain(text), steps)
         for drop, needles in ((WITHOUT_SPACE, self._whole), (WITHOUT_PUNCTUATION, self._bare)):
             bare = drop.undone(text)
             hits = [*_occurrences(bare.lower(), needles)]
             if drop is WITHOUT_SPACE and depth:
                 hits += self._in_runs(bare, depth, work)
             if hits:
-                found += _traced(drop.spans(text, hits), steps)
-        return found
+                spans += _traced(drop.spans(text, hits), steps)
+        return spans
 
     def _plain(self, data: bytes) -> list[Span]:
         """Where a secret stands in one of its forms, or a part of it as it is."""
@@ -196,12 +196,12 @@ def _undone_runs(run: bytes) -> Iterator[tuple[int, int, bytes]]:
             yield start, 5, b32decode(run[start : start + size].upper())
 
 
-def inflated(data: bytes, most: int = 1024 * 1024) -> bytes:
+def inflated(data: bytes, limit: int = 1024 * 1024) -> bytes:
     """As much of a zlib, gzip or raw deflate stream as can be decoded."""
     for form in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):
         reader = zlib.decompressobj(form)
         try:
-            return reader.decompress(data, most)
+            return reader.decompress(data, limit)
         except zlib.error:
             continue
     return b""
@@ -215,11 +215,11 @@ def _occurrences(lowered: bytes, needles: Sequence[bytes]) -> Iterator[Span]:
             position = lowered.find(needle, position + len(needle))
 
 
-def _traced(found: list[Span], steps: Sequence[tuple[Coding, bytes]]) -> list[Span]:
+def _traced(spans: list[Span], steps: Sequence[tuple[Coding, bytes]]) -> list[Span]:
     """Spans of a text as spans of what it was before the codings were undone."""
-    for coding, text in reversed(steps) if found else ():
-        found = coding.spans(text, found)
-    return found
+    for coding, text in reversed(steps) if spans else ():
+        spans = coding.spans(text, spans)
+    return spans
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:

@@ -83,8 +83,8 @@ class Event:
     @property
     def name(self) -> str:
         """The event's type: the last `event` field, else `message`."""
-        named = [line.value.decode("utf-8", "replace") for line in self.lines if line.field == "event"]
-        return named[-1] if named and named[-1] else "message"
+        names = [line.value.decode("utf-8", "replace") for line in self.lines if line.field == "event"]
+        return names[-1] if names and names[-1] else "message"
 
     @property
     def dispatched(self) -> bool:

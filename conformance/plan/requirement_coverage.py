@@ -134,7 +134,7 @@ class RequirementCoverage:
                 requirement=rows[0],
                 ids=tuple(row.id for row in rows),
                 trigger=self.checks[rows[0].check],
-                context=CheckContext(self.contract, rows[0].params, self._context.readings),
+                context=CheckContext(self.contract, rows[0].params, self._context.views),
             )
             for rows in alike.values()
         ]

@@ -40,8 +40,8 @@ def as_sent(headers: Fields, body: bytes) -> tuple[Fields, bytes]:
     A coded body stays as it was sent. Beside a decoded one, the coding and the lengths of the coded body are left out.
     Compressed bytes whose header says nothing of it are decompressed.
     """
-    named = ",".join(value for name, value in headers if name.lower() == CODING)
-    codings = [coding.strip().lower() for coding in named.split(",") if coding.strip()]
+    values = ",".join(value for name, value in headers if name.lower() == CODING)
+    codings = [coding.strip().lower() for coding in values.split(",") if coding.strip()]
     if len(codings) == 1 and is_coded(body, codings[0]):
         if codings[0] not in _SUPPORTED:
             raise UnknownCodingError(f"the response's content is coded with {codings[0]}, which is not supported")

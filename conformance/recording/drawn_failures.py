@@ -48,11 +48,11 @@ def read(path: Path) -> tuple[DrawnFailure, ...]:
         document = json.loads(path.read_bytes())
         if document["format"] != FORMAT:
             raise ValueError
-        kept = [DrawnFailure(**{**entry, "broke": tuple(entry["broke"])}) for entry in document["failures"]]
-        bodies(kept, "")
+        failures = [DrawnFailure(**{**entry, "broke": tuple(entry["broke"])}) for entry in document["failures"]]
+        bodies(failures, "")
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"{path} is no {FORMAT} file; delete it, or bring it back as a run wrote it") from None
-    return tuple(kept)
+    return tuple(failures)
 
 
 def write(path: Path, failures: Sequence[DrawnFailure]) -> None:

@@ -34,8 +34,8 @@ class OtherOperationError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a request was sent: exchanges of one place and one model are judged together.
+class RecordedEndpoint:
+    """Where a request was sent: exchanges of one endpoint and one model are judged together.
 
     `headers` are the credentials that were recorded beside Authorization, by name; `has_key` is whether that was there.
     """
@@ -47,8 +47,8 @@ class Place:
     has_key: bool = True
 
 
-def exchange(contract: Contract, recorded: Recorded, origin: str, name: str) -> tuple[Exchange, Place]:
-    """The exchange and where it took place; ValueError says why there is none.
+def exchange(contract: Contract, recorded: Recorded, origin: str, name: str) -> tuple[Exchange, RecordedEndpoint]:
+    """The exchange and its endpoint; ValueError says why there is none.
 
     Secrets are removed from the header of the request and masked everywhere else.
     """
@@ -73,15 +73,15 @@ def exchange(contract: Contract, recorded: Recorded, origin: str, name: str) -> 
         headers=tuple((name, value) for name, value in recorded.sent if _belongs_to_case(name, value)),
     )
     model = body.get("model") if isinstance(body, dict) else None
-    others = {name.lower() for name, value in recorded.sent if is_secret(name, value)}
-    place = Place(
+    secret_names = {name.lower() for name, value in recorded.sent if is_secret(name, value)}
+    endpoint = RecordedEndpoint(
         base_url,
         without_secrets(query),
         model if isinstance(model, str) and model else model_in_path,
-        tuple(sorted(others - {"authorization", "proxy-authorization", "cookie"})),
-        not others or "authorization" in others,
+        tuple(sorted(secret_names - {"authorization", "proxy-authorization", "cookie"})),
+        not secret_names or "authorization" in secret_names,
     )
-    return Exchange(case, (redaction.attempt(attempt),)), place
+    return Exchange(case, (redaction.attempt(attempt),)), endpoint
 
 
 def _words(credential: str) -> list[str]:
@@ -107,10 +107,10 @@ def _address(contract: Contract, method: str, url: str) -> tuple[str, str, str]:
         raise OtherOperationError(f"{method} {url[:80]} is another operation; expected {expected}")
     host = parts.netloc.rpartition("@")[2]
     origin = f"{parts.scheme}://{host}" if host else RECORDED
-    named = _MODEL_IN_PATH.search(path)
+    model = _MODEL_IN_PATH.search(path)
     prefix = path.removesuffix(operation) if path.endswith(operation) else ""
     rest = parts.path.removeprefix(prefix)
-    return origin + prefix, "" if rest == contract.path else rest, unquote(named[1]) if named else ""
+    return origin + prefix, "" if rest == contract.path else rest, unquote(model[1]) if model else ""
 
 
 def _attempt(recorded: Recorded) -> Attempt:
@@ -150,11 +150,11 @@ def _obstacle(contract: Contract, content: bytes, body: Any, model_in_path: str)
         return "the body of the request was not recorded"
     if body is MISSING:
         return "the request is not JSON"
-    whole = _completed(body, model_in_path)
-    if validity(contract, whole) is not Validity.INVALID:
+    completed = _completed(body, model_in_path)
+    if validity(contract, completed) is not Validity.INVALID:
         return ""
-    place, message = next(complaints(contract.request, whole), ("/", "its members do not go together"))
-    return f"the request is invalid under the contract: {place}: {message[:120]}"
+    at, message = next(complaints(contract.request, completed), ("/", "its members do not go together"))
+    return f"the request is invalid under the contract: {at}: {message[:120]}"
 
 
 def unjudged(x: Exchange) -> str:

@@ -57,16 +57,16 @@ def format_of(source: Source) -> Format | str:
             raise RecordingError(f"{source.name}: cannot be decompressed: {error}") from None
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] in {b"{", b"["} or head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        found = _of_json(source, head)
+        kind = _of_json(source, head)
     elif transcripts.FIRST_LINE.match(start):
-        found = TRANSCRIPT
+        kind = TRANSCRIPT
     elif _EVENTS.match(start):
-        found = STREAM
+        kind = STREAM
     else:
-        found = YAML_CASSETTE if _YAML.search(head) and b"interactions:" in head else None
-    if found is None:
+        kind = YAML_CASSETTE if _YAML.search(head) and b"interactions:" in head else None
+    if kind is None:
         raise RecordingError(f"{source.name}: unknown kind of recording; {EXPECTED}")
-    return found
+    return kind
 
 
 def _of_json(source: Source, head: bytes) -> Format | str | None:
@@ -77,8 +77,8 @@ def _of_json(source: Source, head: bytes) -> Format | str | None:
                 next(stream.items(), None)
             for name in stream.members():
                 if name in _BY_MEMBER:
-                    found = _BY_MEMBER[name]
-                    return JSONL if name in {"request", "response"} and _is_lines(head) else found
+                    kind = _BY_MEMBER[name]
+                    return JSONL if name in {"request", "response"} and _is_lines(head) else kind
                 stream.value()
         except (ValueError, OSError, EOFError) as error:
             raise RecordingError(f"{source.name}: {error}; {EXPECTED}") from None

@@ -126,10 +126,10 @@ def _chunks(data: bytes) -> bytes | None:
     if data[:2] != b'["':
         return None
     try:
-        listed = json.loads(data)
+        chunks = json.loads(data)
         for decode in (bytes.fromhex, lambda text: base64.b64decode(text, validate=True)):
             with suppress(ValueError):
-                return b"".join(map(decode, listed))
+                return b"".join(map(decode, chunks))
     except (ValueError, TypeError, RecursionError):
         pass
     return None

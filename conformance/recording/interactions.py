@@ -84,11 +84,11 @@ def read_lines(source: Source) -> Iterator[Item]:
             yield _item(value, number, "line", f"line {number}")
 
 
-def _item(value: Any, number: int, unit: str, place: str) -> Item:
+def _item(value: Any, number: int, unit: str, position: str) -> Item:
     try:
         return recorded(value, number, unit)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        return LeftOut(place, str(error))
+        return LeftOut(position, str(error))
 
 
 def recorded(value: Any, number: int, unit: str) -> Recorded:

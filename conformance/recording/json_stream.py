@@ -96,9 +96,9 @@ class JsonStream:
         return char == bracket
 
     def _expect(self, char: str) -> None:
-        found = self.next_char()
-        if found != char:
-            raise ValueError(self._problem(f"expected {char!r}", self._at, cut=not found))
+        actual = self.next_char()
+        if actual != char:
+            raise ValueError(self._problem(f"expected {char!r}", self._at, cut=not actual))
         self._at += 1
 
     def _more(self) -> bool:
@@ -114,7 +114,7 @@ class JsonStream:
         return not self._ended
 
     def _problem(self, problem: str, at: int, *, cut: bool = False) -> str:
-        place = f"character {self._dropped + at:,}"
+        position = f"character {self._dropped + at:,}"
         if cut and self._ended:
-            return f"the file ends in the middle of a value that begins at {place}"
-        return f"not JSON at {place}: {problem}"
+            return f"the file ends in the middle of a value that begins at {position}"
+        return f"not JSON at {position}: {problem}"

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from conformance.model import Contract, RequestCase
 from conformance.model.exchange import Exchange
 from conformance.recording import foreign
-from conformance.recording.foreign import OtherOperationError, Place
+from conformance.recording.foreign import OtherOperationError, RecordedEndpoint
 from conformance.recording.formats import Format, format_of
 from conformance.recording.hash_chain import RecordingError
 from conformance.recording.reader import read
@@ -34,11 +34,11 @@ class OwnRecording:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One exchange of a foreign recording. `place` is None if this suite wrote the file, and `file` then names it."""
+class ForeignExchange:
+    """One exchange of a foreign recording. `endpoint` is None if this suite wrote the file; `file` then names it."""
 
     exchange: Exchange
-    place: Place | None
+    endpoint: RecordedEndpoint | None
     file: str
 
 
@@ -65,7 +65,7 @@ class OtherFile:
     name: str
 
 
-Loaded: TypeAlias = OwnRecording | Found | NotJudged | Damaged | OtherFile
+Loaded: TypeAlias = OwnRecording | ForeignExchange | NotJudged | Damaged | OtherFile
 Watch: TypeAlias = Callable[[str, int, int], None]
 """Called with the name of a file, the number of bytes that were read of all files, and their sum."""
 
@@ -103,16 +103,16 @@ def _items(source: Source, contract: Contract) -> Iterator[Loaded]:
 
 def _loaded(item: Recorded | Exchange | LeftOut, source: Source, kind: Format, contract: Contract) -> Loaded:
     if isinstance(item, LeftOut):
-        return NotJudged(f"{source.name} {item.place}: {item.reason}")
+        return NotJudged(f"{source.name} {item.position}: {item.reason}")
     if isinstance(item, Exchange):
-        return Found(item, None, source.name)
+        return ForeignExchange(item, None, source.name)
     try:
-        exchange, place = foreign.exchange(contract, item, kind.origin, source.name)
+        exchange, endpoint = foreign.exchange(contract, item, kind.origin, source.name)
     except OtherOperationError as error:
         return NotJudged(f"{source.name} {item.unit} {item.number}: {error}", other_operation=True)
     except ValueError as error:
         return NotJudged(f"{source.name} {item.unit} {item.number}: {error}")
-    return Found(exchange, place, source.name)
+    return ForeignExchange(exchange, endpoint, source.name)
 
 
 def _own(source: Source, contract: Contract) -> OwnRecording:
@@ -148,14 +148,14 @@ def _sources(paths: Sequence[str | Path]) -> Iterator[Source | Damaged]:
             files[path] = True
         else:
             matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))) if _is_pattern(path) else []
-            inside = [file for match in matches for file in (_in_folder(match) if match.is_dir() else [match])]
-            files = dict.fromkeys(inside, False) | files
-            if not inside:
+            matching_files = [file for match in matches for file in (_in_folder(match) if match.is_dir() else [match])]
+            files = dict.fromkeys(matching_files, False) | files
+            if not matching_files:
                 missing.append(Damaged(f"{path}: there is no such file or folder"))
     yield from missing
-    above = Path(os.path.commonpath([file.absolute().parent for file in files])) if files else Path()
-    for file, named in files.items():
-        yield Source(file, file.absolute().relative_to(above).as_posix(), named)
+    common_folder = Path(os.path.commonpath([file.absolute().parent for file in files])) if files else Path()
+    for file, is_named in files.items():
+        yield Source(file, file.absolute().relative_to(common_folder).as_posix(), is_named)
 
 
 def _is_pattern(path: Path) -> bool:

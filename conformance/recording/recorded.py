@@ -50,9 +50,9 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What a file contains and nobody can judge: where, and why."""
+    """A part of a file that cannot be judged: where it stands, and why."""
 
-    place: str
+    position: str
     reason: str
 
 
@@ -102,13 +102,13 @@ def fields_of(headers: Any) -> Fields:
     if not isinstance(headers, list):
         return ()
     pairs: Iterable[Any] = headers
-    found = []
+    fields = []
     for pair in pairs:
         if isinstance(pair, Mapping) and "name" in pair:
-            found.append((str(pair["name"]), _text(pair.get("value"))))
+            fields.append((str(pair["name"]), _text(pair.get("value"))))
         elif isinstance(pair, list) and len(pair) == 2:
-            found.append((str(pair[0]), _text(pair[1])))
-    return tuple(found)
+            fields.append((str(pair[0]), _text(pair[1])))
+    return tuple(fields)
 
 
 def _text(value: Any) -> str:
@@ -136,5 +136,5 @@ def whole_number(value: Any) -> int:
 
 def member(value: Any, name: str) -> Mapping[str, Any]:
     """The member `name` if it is an object, otherwise an empty object."""
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    member_value = value.get(name) if isinstance(value, Mapping) else None
+    return member_value if isinstance(member_value, Mapping) else {}

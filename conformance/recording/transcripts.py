@@ -129,14 +129,14 @@ def _dechunked(first: str, fields: Fields, data: bytes, start: int) -> tuple[Mes
 
 
 def _item(request: Message | None, response: Message | None, number: int) -> Item:
-    place = f"exchange {number}"
+    position = f"exchange {number}"
     if request is None:
-        return LeftOut(place, "the request was not recorded; expected it before the response")
+        return LeftOut(position, "the request was not recorded; expected it before the response")
     method, _, target = request.first.partition(" ")
     if method == "CONNECT":
-        return LeftOut(place, "CONNECT opens a tunnel through a proxy; it is another operation")
+        return LeftOut(position, "CONNECT opens a tunnel through a proxy; it is another operation")
     if response is None:
-        return LeftOut(place, "no response follows the request; expected a status line such as HTTP/1.1 200 OK")
+        return LeftOut(position, "no response follows the request; expected a status line such as HTTP/1.1 200 OK")
     version, _, status = response.first.partition(" ")
     return Recorded(
         number=number,

@@ -26,8 +26,8 @@ def items(file: BinaryStream, names: Collection[str]) -> Iterator[tuple[int, Any
         yield from _items(events, names)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f" at line {mark.line + 1}" if mark else ""
-        raise ValueError(f"not YAML{place}: {getattr(error, 'problem', None) or error}") from None
+        position = f" at line {mark.line + 1}" if mark else ""
+        raise ValueError(f"not YAML{position}: {getattr(error, 'problem', None) or error}") from None
 
 
 def _items(events: Iterator[Any], names: Collection[str]) -> Iterator[tuple[int, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from conformance.model import Credential, RequestCase
-from conformance.model.json_text import named_twice
+from conformance.model.json_text import has_repeated_names
 from conformance.model.redaction import is_secret, variable_name
 from conformance.report.text import visible
 from conformance.run import EMBEDDED
@@ -207,7 +207,7 @@ def python(case: RequestCase, to: Destination) -> str:
         or not url.endswith(OPERATION)
         or not all(value.startswith("application/json") for value in media or [""])
         or others
-        or named_twice(case.content)
+        or has_repeated_names(case.content)
     ):
         return ""
     arguments = [f"base_url={_text(url.removesuffix(OPERATION))}", f"api_key={_key(case, to)}", "max_retries=0"]

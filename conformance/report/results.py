@@ -27,7 +27,7 @@ from conformance.report.causes import attributed, entries
 from conformance.report.replay_commands import Destination, curl, python
 from conformance.report.tally import VERDICTS, exit_code, index, score
 from conformance.report.waivers import apply
-from conformance.run.reproducer import SHRINK, not_alone, readable_first, seen
+from conformance.run.reproducer import SHRINK, evidence_of_reproducer, readable_first, reproduction_caveat
 from conformance.selftest.mutation_score import mutation_score
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], r
         "smallest": None
         if least not in exchanges
         else {
-            **_smallest(exchanges[least].case, to, seen(run.contract, verdict, least, exchanges)),
+            **_smallest(exchanges[least].case, to, evidence_of_reproducer(run.contract, verdict, least, exchanges)),
             **_repeats(verdict, least, exchanges, run.contract),
         },
         "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
@@ -174,7 +174,7 @@ def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], r
 
 def _repeats(verdict: Verdict, case: str, exchanges: Mapping[str, Exchange], contract: Contract) -> dict[str, str]:
     """Why sending a request once need not show the failure again; nothing where it does."""
-    reason = not_alone(contract, verdict, exchanges[case], exchanges) if case in exchanges else ""
+    reason = reproduction_caveat(contract, verdict, exchanges[case], exchanges) if case in exchanges else ""
     return {"repeats": reason} if reason else {}
 
 

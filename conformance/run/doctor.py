@@ -47,7 +47,7 @@ async def examine(target: Target, contract: Contract, model: str, timeouts: Time
     """Check everything in turn, with three small requests at most; none after a reply that is not an API's."""
     for symptom in _environment(target):
         yield symptom
-    async with Sender(target, Account(Budget(requests=6)), patience=replace(timeouts, retries=1)) as sender:
+    async with Sender(target, Account(Budget(requests=6)), timeouts=replace(timeouts, retries=1)) as sender:
         body = {"model": model, "prompt": "1, 2, 3, 4,", "max_tokens": TOKENS}
         plain = await _sent(sender, _case("plain", body))
         if plain.status is not None and urlsplit(target.base_url).scheme == "https":
@@ -138,11 +138,12 @@ def _stream(x: Exchange) -> Symptom:
     """Whether events arrive as they are generated: many events at one instant have been buffered on the way."""
     if not x.successful or not x.streamed:
         return Symptom("stream", State.NOTE, f"HTTP {x.status} with {x.media_type or 'no media type'}: no event stream")
-    times = [piece.at for piece in x.pieces]
-    span, events = times[-1] - times[0] if times else 0.0, len(x.messages)
-    seen = f"{events} events in {len(times)} pieces over {span:.2f} s, the first after {times[0] if times else 0:.2f} s"
-    if events > 4 and (len(times) == 1 or span < 0.02 * x.last.elapsed):
+    arrivals = [piece.at for piece in x.pieces]
+    span, events = arrivals[-1] - arrivals[0] if arrivals else 0.0, len(x.messages)
+    first = arrivals[0] if arrivals else 0
+    observed = f"{events} events in {len(arrivals)} pieces over {span:.2f} s, the first after {first:.2f} s"
+    if events > 4 and (len(arrivals) == 1 or span < 0.02 * x.last.elapsed):
         return Symptom(
-            "stream", State.NOTE, f"{seen}: buffered on the way; switch off buffering in the proxy or server"
+            "stream", State.NOTE, f"{observed}: buffered on the way; switch off buffering in the proxy or server"
         )
-    return Symptom("stream", State.FINE, seen)
+    return Symptom("stream", State.FINE, observed)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
-WHOLE_AT_LEAST: Final = 180.0
+TOTAL_AT_LEAST: Final = 180.0
 """Seconds that a whole reply may take at least: a long completion comes slowly after a quick first byte."""
 
 
@@ -80,7 +80,7 @@ def launch(settings: Settings, watcher: Watcher | None = None, stop_after: int =
                 seed=settings.seed,
                 budget=settings.budget,
                 claims=settings.claims,
-                patience=timeout_policy(settings),
+                timeouts=timeout_policy(settings),
                 pace=RateLimits(settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute),
                 record=recording_path(settings),
                 resume=settings.resume,
@@ -179,9 +179,9 @@ def _keep_plan(settings: Settings) -> None:
     from conformance.recording.plan_lock import NAME
 
     if settings.plan is not None and settings.plan.resolve() != (settings.folder / NAME).resolve():
-        beside = settings.folder / f"{NAME}.new"
-        beside.write_bytes(settings.plan.read_bytes())
-        beside.replace(settings.folder / NAME)
+        new_lock = settings.folder / f"{NAME}.new"
+        new_lock.write_bytes(settings.plan.read_bytes())
+        new_lock.replace(settings.folder / NAME)
 
 
 @contextmanager
@@ -261,4 +261,4 @@ def timeout_policy(settings: Settings) -> TimeoutPolicy:
     """The time-outs that follow from --timeout."""
     from conformance.send import TimeoutPolicy
 
-    return TimeoutPolicy(first_byte=settings.timeout, whole=max(WHOLE_AT_LEAST, 2 * settings.timeout))
+    return TimeoutPolicy(first_byte=settings.timeout, total=max(TOTAL_AT_LEAST, 2 * settings.timeout))

@@ -58,8 +58,8 @@ def fixed_options(path: Path, provider: str, given: Mapping[str, Any]) -> dict[s
         other = given.get(key)
         if other is not None and (tuple(other) if isinstance(value, tuple) else other) != value:
             option = f"--{key.replace('_', '-')}"
-            shown = "nothing" if value in (None, "", (), False) else repr(value)
-            raise SettingsError(f"{option} is {other!r}, and {path} fixes {shown}; leave it out, or plan again")
+            fixed_value = "nothing" if value in (None, "", (), False) else repr(value)
+            raise SettingsError(f"{option} is {other!r}, and {path} fixes {fixed_value}; leave it out, or plan again")
     return fixed
 
 
@@ -77,10 +77,10 @@ def check(lock: PlanLock, contract: Contract, settings: Settings, *, has_key: bo
 
     document, path = lock.document, settings.plan
     again = "make a fresh plan with `conformance plan --lock`"
-    locked_by, here = document["suite"], build()
-    if locked_by != here:
-        builds = f"{locked_by['version']} ({locked_by['sha256'][:8]}), not by {here['version']} ({here['sha256'][:8]})"
-        raise SettingsError(f"{path} was made by {builds}; {again}, or install that version")
+    locked_build, this_build = document["suite"], build()
+    if locked_build != this_build:
+        locked_by, present = (f"{suite['version']} ({suite['sha256'][:8]})" for suite in (locked_build, this_build))
+        raise SettingsError(f"{path} was made by {locked_by}, not by {present}; {again}, or install that version")
     if contract.sha256 != document["contract"]["sha256"]:
         raise SettingsError(f"{path} was made for another contract of {contract.provider} than is here; {again}")
     in_force = requirement_sets.in_force(contract.provider, document["requirements"]["date"], settings.specs)

@@ -1,4 +1,4 @@
-"""Judges recorded traffic: one run for each recording of this suite, and for each place and model in those of others.
+"""Judges recorded traffic: a run for each recording of this suite, and for each endpoint and model in other recordings.
 
 Exchanges of others are judged one after another and then mostly forgotten, so a recording may be larger than memory.
 """
@@ -16,9 +16,9 @@ from conformance.judge import RunningVerdicts, judge_all
 from conformance.model import Contract
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
-from conformance.recording.foreign import RECORDED, Place, unjudged
+from conformance.recording.foreign import RECORDED, RecordedEndpoint, unjudged
 from conformance.recording.json_forms import case_out
-from conformance.recording.load import Damaged, Found, Loaded, NotJudged, OtherFile, OwnRecording
+from conformance.recording.load import Damaged, ForeignExchange, Loaded, NotJudged, OtherFile, OwnRecording
 from conformance.run.reproducer import smallest, traffic
 from conformance.run.result import Endpoint, Run, totals
 
@@ -36,15 +36,15 @@ class Reasons:
     """Why messages were not judged: how many, and the first of the reasons."""
 
     count: int = 0
-    listed: list[str] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
 
     def add(self, reason: str) -> None:
         self.count += 1
-        if len(self.listed) < MOST_REASONS:
-            self.listed.append(reason)
+        if len(self.first) < MOST_REASONS:
+            self.first.append(reason)
 
     def extend(self, others: Reasons) -> None:
-        self.listed += others.listed[: max(MOST_REASONS - len(self.listed), 0)]
+        self.first += others.first[: max(MOST_REASONS - len(self.first), 0)]
         self.count += others.count
 
 
@@ -63,37 +63,37 @@ class Audit:
 
 def audit(contract: Contract, items: Iterable[Loaded], name: str, select: frozenset[str]) -> Audit:
     """Judge everything that was loaded. `name` is the name of the target, `select` the requirements that are judged."""
-    found = Audit()
-    own: list[OwnRecording] = []
+    result = Audit()
+    own_recordings: list[OwnRecording] = []
     written: dict[str, list[Exchange]] = {}
     groups = _Groups(contract)
     for item in items:
         match item:
-            case Found():
-                if item.place is None:
+            case ForeignExchange():
+                if item.endpoint is None:
                     written.setdefault(item.file, []).append(item.exchange)
                 else:
-                    groups.add(item.exchange, item.place)
+                    groups.add(item.exchange, item.endpoint)
             case OwnRecording():
-                own.append(item)
+                own_recordings.append(item)
             case NotJudged():
-                (found.elsewhere if item.other_operation else found.left_out).add(item.reason)
+                (result.elsewhere if item.other_operation else result.left_out).add(item.reason)
             case Damaged():
-                (found.damaged if item.partly else found.unreadable).append(item.reason)
+                (result.damaged if item.partly else result.unreadable).append(item.reason)
             case OtherFile():
-                found.other_files.append(item.name)
-    own += [_from_har(name, exchanges) for name, exchanges in written.items()]
+                result.other_files.append(item.name)
+    own_recordings += [_from_har(name, exchanges) for name, exchanges in written.items()]
     foreign = groups.finish()
-    names = _Names(name, contract.provider, several=len(own) + len(foreign) > 1)
-    runs = [_own_run(contract, recording, names) for recording in own]
-    runs += [group.run(names, found) for group in foreign]
+    names = _Names(name, contract.provider, several=len(own_recordings) + len(foreign) > 1)
+    runs = [_own_run(contract, recording, names) for recording in own_recordings]
+    runs += [group.run(names, result) for group in foreign]
     for group in foreign:
-        found.not_judged.extend(group.unjudged)
-    found.runs = [
+        result.not_judged.extend(group.unjudged)
+    result.runs = [
         replace(run, verdicts=tuple(verdict for verdict in run.verdicts if verdict.requirement.id in select))
         for run in runs
     ]
-    return found
+    return result
 
 
 def _from_har(name: str, exchanges: list[Exchange]) -> OwnRecording:
@@ -159,33 +159,35 @@ class _Groups:
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
-        self._groups: dict[Place, _Group] = {}
-        self._without_model: list[tuple[Exchange, Place]] = []
+        self._groups: dict[RecordedEndpoint, _Group] = {}
+        self._without_model: list[tuple[Exchange, RecordedEndpoint]] = []
 
-    def add(self, x: Exchange, place: Place) -> None:
-        """Judge an exchange with those of the same place and model; without a model, with the first of the place."""
-        if place.model:
-            self._of(place).add(x)
-        elif (known := self._at(place)) is not None:
+    def add(self, x: Exchange, endpoint: RecordedEndpoint) -> None:
+        """Judge an exchange with those of its endpoint and model; without a model, with the first of its endpoint."""
+        if endpoint.model:
+            self._of(endpoint).add(x)
+        elif (known := self._at(endpoint)) is not None:
             known.add(x)
         else:
-            self._without_model.append((x, place))
+            self._without_model.append((x, endpoint))
 
     def finish(self) -> list[_Group]:
         """All groups; nothing can be added any more."""
-        for x, place in self._without_model:
-            (self._at(place) or self._of(place)).add(x)
+        for x, endpoint in self._without_model:
+            (self._at(endpoint) or self._of(endpoint)).add(x)
         return list(self._groups.values())
 
-    def _of(self, place: Place) -> _Group:
-        key = replace(place, headers=(), has_key=True)
+    def _of(self, endpoint: RecordedEndpoint) -> _Group:
+        key = replace(endpoint, headers=(), has_key=True)
         if key not in self._groups:
-            self._groups[key] = _Group(self._contract, place)
+            self._groups[key] = _Group(self._contract, endpoint)
         return self._groups[key]
 
-    def _at(self, place: Place) -> _Group | None:
+    def _at(self, endpoint: RecordedEndpoint) -> _Group | None:
         same = (
-            group for key, group in self._groups.items() if (key.base_url, key.query) == (place.base_url, place.query)
+            group
+            for key, group in self._groups.items()
+            if (key.base_url, key.query) == (endpoint.base_url, endpoint.query)
         )
         return next(same, None)
 
@@ -193,9 +195,9 @@ class _Groups:
 class _Group:
     """Exchanges that are judged together."""
 
-    def __init__(self, contract: Contract, place: Place) -> None:
+    def __init__(self, contract: Contract, endpoint: RecordedEndpoint) -> None:
         self.contract = contract
-        self.place = place
+        self.endpoint = endpoint
         self.unjudged = Reasons()
         self.count = 0
         self._judging = RunningVerdicts(contract)
@@ -240,18 +242,18 @@ class _Group:
         self._ids.add(name)
         return x if name == x.case.id else Exchange(replace(x.case, id=name), x.attempts)
 
-    def run(self, names: _Names, found: Audit) -> Run:
+    def run(self, names: _Names, audited: Audit) -> Run:
         """The group as a run. What was left out belongs to no group, and is counted with the only one."""
         verdicts = self._judging.verdicts()
         exchanges = tuple(self._exchanges)
         evidence = [x for x in exchanges if x.case.id in self._evidence]
-        reasons, left_out = [*self.unjudged.listed], 0
+        reasons, left_out = [*self.unjudged.first], 0
         if not names.several:
-            reasons, left_out = [*found.left_out.listed, *reasons], found.left_out.count
+            reasons, left_out = [*audited.left_out.first, *reasons], audited.left_out.count
         began = 0.0 if self._began == float("inf") else self._began
-        incomplete = [*found.damaged]
+        incomplete = [*audited.damaged]
         if self.unjudged.count == self.count:
-            incomplete.append(f"none of {self.count} exchanges could be judged: {self.unjudged.listed[0]}")
+            incomplete.append(f"none of {self.count} exchanges could be judged: {self.unjudged.first[0]}")
         return Run(
             contract=self.contract,
             target=self._endpoint(names),
@@ -274,14 +276,14 @@ class _Group:
         )
 
     def _endpoint(self, names: _Names) -> Endpoint:
-        place = self.place
+        endpoint = self.endpoint
         return Endpoint(
-            name=names.of(urlsplit(place.base_url).netloc, place.model),
-            base_url=place.base_url,
-            model=place.model,
-            headers=tuple((name, None) for name in place.headers),
-            query=place.query,
-            key_variable=None if place.has_key else "",
+            name=names.of(urlsplit(endpoint.base_url).netloc, endpoint.model),
+            base_url=endpoint.base_url,
+            model=endpoint.model,
+            headers=tuple((name, None) for name in endpoint.headers),
+            query=endpoint.query,
+            key_variable=None if endpoint.has_key else "",
         )
 
 

@@ -127,9 +127,9 @@ def _repeat_departures(recording: Recording, phases: Sequence[Phase], lock: Plan
         if case.repeats not in originals or not _is_copy(case, originals[case.repeats]):
             yield f"{case.id} was sent, is not in the plan, and repeats no planned request"
             return
-    times = Counter(case.repeats for case in copies)
-    if len(copies) > allowed["most"] or any(count >= allowed["copies"] for count in times.values()):
-        message = f"{len(copies)} requests were repeated, one of them {max(times.values())} times"
+    counts = Counter(case.repeats for case in copies)
+    if len(copies) > allowed["most"] or any(count >= allowed["copies"] for count in counts.values()):
+        message = f"{len(copies)} requests were repeated, one of them {max(counts.values())} times"
         yield f"{message}; the plan allows {allowed['most']}, each {allowed['copies'] - 1} times"
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from conformance.judge import Traffic, judge
 from conformance.judge.catalogue import Scope, load
 from conformance.judge.finding_cache import FindingCache
-from conformance.judge.verdicts import NEEDS_CONFIRMATION
+from conformance.judge.outcome import NEEDS_CONFIRMATION
 from conformance.model import BROKEN, Contract, Ending, Evidence, Membership, Outcome, RequestCase, Requirement, Verdict
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange
@@ -53,10 +53,10 @@ def shrinkable(requirement: Requirement) -> bool:
     return check.scope is not Scope.GROUP or (check.keyed and check.group in _COMPARED | _ALONE)
 
 
-def blamed(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
-    """The smallest exchange that the evidence names; one that can be shrunk, where there is any."""
-    named = [exchanges[evidence.case] for evidence in verdict.evidence if evidence.case in exchanges]
-    return min(named, key=lambda x: (not fits(x), *readable_first(x.case)), default=None)
+def smallest_in_evidence(verdict: Verdict, exchanges: Mapping[str, Exchange]) -> Exchange | None:
+    """The smallest exchange that the evidence names, if possible one that can be shrunk."""
+    in_evidence = [exchanges[evidence.case] for evidence in verdict.evidence if evidence.case in exchanges]
+    return min(in_evidence, key=lambda x: (not fits(x), *readable_first(x.case)), default=None)
 
 
 def readable_first(case: RequestCase) -> tuple[bool, tuple[int, int]]:
@@ -77,7 +77,7 @@ def _written_plainly(case: RequestCase) -> bool:
     return isinstance(body, Mapping) and dumps(body).encode() == case.content
 
 
-def same_breach(case: RequestCase, original: RequestCase) -> bool:
+def breaks_same_rules(case: RequestCase, original: RequestCase) -> bool:
     """Whether a case may stand for another: only members differ, and neither keeps to more rules than the other.
 
     Credential, method, path and header fields are what many requests were sent to try; without them, a smaller request
@@ -114,46 +114,50 @@ def controls(original: Exchange, requirement: Requirement, exchanges: Iterable[E
         for membership in original.case.groups
         if membership.kind == kind and membership.key.partition(" ")[0] == requirement.id
     }
-    wanted = {(kind, key, "control") for key in keys} if kind in _COMPARED else set()
-    return tuple(x for x in exchanges if any((m.kind, m.key, m.role) in wanted for m in x.case.groups))
+    memberships = {(kind, key, "control") for key in keys} if kind in _COMPARED else set()
+    return tuple(x for x in exchanges if any((m.kind, m.key, m.role) in memberships for m in x.case.groups))
 
 
-def shows(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> bool:
+def shows(requirement: Requirement, x: Exchange, accepted_controls: Sequence[Exchange], contract: Contract) -> bool:
     """Whether a reply shows the failure as well; one that confirmation could make a failure counts."""
-    verdict = _verdict(requirement, x, beside, contract)
+    verdict = _verdict(requirement, x, accepted_controls, contract)
     return verdict is not None and (verdict.outcome in BROKEN or bool(verdict.repeat))
 
 
-def _verdict(requirement: Requirement, x: Exchange, beside: Sequence[Exchange], contract: Contract) -> Verdict | None:
+def _verdict(
+    requirement: Requirement, x: Exchange, accepted_controls: Sequence[Exchange], contract: Contract
+) -> Verdict | None:
     """The verdict on one reply, with its controls where it needs any; None where it needs them and has none."""
     check = load()[requirement.check]
     if check.scope is Scope.GROUP:
-        if not beside and check.group in _COMPARED:
+        if not accepted_controls and check.group in _COMPARED:
             return None
-        group = check.group, _key(requirement, check.group, beside)
-        members = [*(_as(control, *group, "control") for control in beside), _as(x, *group, "probe")]
+        group = check.group, _key(requirement, check.group, accepted_controls)
+        members = [*(_as(control, *group, "control") for control in accepted_controls), _as(x, *group, "probe")]
     else:
         members = [x]
     return judge(requirement, Traffic(members), contract)
 
 
-def seen(contract: Contract, verdict: Verdict, case: str, exchanges: Mapping[str, Exchange]) -> Evidence | None:
+def evidence_of_reproducer(
+    contract: Contract, verdict: Verdict, case: str, exchanges: Mapping[str, Exchange]
+) -> Evidence | None:
     """The evidence in the reply to the reproducer; its message may differ from that of the original request."""
-    known = next((evidence for evidence in verdict.evidence if evidence.case == case), None)
-    original, x = blamed(verdict, exchanges), exchanges.get(case)
-    if known or original is None or x is None:
-        return known
+    recorded = next((evidence for evidence in verdict.evidence if evidence.case == case), None)
+    original, x = smallest_in_evidence(verdict, exchanges), exchanges.get(case)
+    if recorded or original is None or x is None:
+        return recorded
     requirement = verdict.requirement
-    shown = _verdict(requirement, x, controls(original, requirement, exchanges.values()), contract)
-    if shown is None or not (shown.evidence or shown.repeat):
+    judged = _verdict(requirement, x, controls(original, requirement, exchanges.values()), contract)
+    if judged is None or not (judged.evidence or judged.repeat):
         return None
-    if shown.evidence:
-        return replace(shown.evidence[0], case=case)
-    return Evidence(case, "", shown.reason.removeprefix(NEEDS_CONFIRMATION))  # the original request was confirmed
+    if judged.evidence:
+        return replace(judged.evidence[0], case=case)
+    return Evidence(case, "", judged.reason.removeprefix(NEEDS_CONFIRMATION))  # the original request was confirmed
 
 
-def not_alone(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[str, Exchange]) -> str:
-    """Why sending this request once need not show the failure; empty where its reply shows it."""
+def reproduction_caveat(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[str, Exchange]) -> str:
+    """Why sending this request once may not show the failure; empty where its reply shows it."""
     requirement = verdict.requirement
     if x.case.hang_up_after is not None:
         return "not by this command: the request was one whose client closes the connection early"
@@ -166,9 +170,9 @@ def not_alone(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapp
     return ""
 
 
-def _key(requirement: Requirement, kind: str, beside: Iterable[Exchange]) -> str:
+def _key(requirement: Requirement, kind: str, accepted_controls: Iterable[Exchange]) -> str:
     """The key of the group that the controls are members of: it says what the original request tries."""
-    keys = (membership.key for x in beside for membership in x.case.groups if membership.kind == kind)
+    keys = (membership.key for x in accepted_controls for membership in x.case.groups if membership.kind == kind)
     return next((key for key in keys if key.partition(" ")[0] == requirement.id), requirement.id)
 
 
@@ -177,10 +181,10 @@ def _as(x: Exchange, kind: str, key: str, role: str) -> Exchange:
     return Exchange(case, x.attempts)
 
 
-def probed(original: Exchange, beside: Iterable[Exchange]) -> Mapping[str, Any]:
+def tried_members(original: Exchange, accepted_controls: Iterable[Exchange]) -> Mapping[str, Any]:
     """The members in which a request differs from its controls: what it was sent to try."""
     body = original.case.body
-    others = [x.case.body for x in beside if isinstance(x.case.body, Mapping)]
+    others = [x.case.body for x in accepted_controls if isinstance(x.case.body, Mapping)]
     if not isinstance(body, Mapping):
         return {}
     return {name: body[name] for name in body for other in others if name not in other or other[name] != body[name]}
@@ -193,22 +197,22 @@ def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequenc
     smaller = [x for x in answered if x.case.origin == SHRINK]
     reproducers: dict[str, str] = {}
     for verdict in verdicts:
-        original = blamed(verdict, by_id)
+        original = smallest_in_evidence(verdict, by_id)
         if verdict.outcome not in BROKEN or original is None:
             continue
         best, requirement = original.case, verdict.requirement
         if shrinkable(requirement):
-            beside = controls(original, requirement, exchanges)
-            tried = probed(original, beside)
+            accepted_controls = controls(original, requirement, exchanges)
+            tried = tried_members(original, accepted_controls)
             # Evidence is kept up to a number of violations; beyond it, any reply may show the failure. A shrunk request
             # was made from an earlier one, so of two of one size the later counts.
-            for x in answered if verdict.violations > len(verdict.evidence) and not beside else smaller:
+            for x in answered if verdict.violations > len(verdict.evidence) and not accepted_controls else smaller:
                 is_reduction = (
-                    same_breach(x.case, original.case)
+                    breaks_same_rules(x.case, original.case)
                     and _reduces(x.case.body, original.case.body)
                     and _contains(x.case, tried)
                 )
-                if is_reduction and _no_larger(x.case, best) and shows(requirement, x, beside, contract):
+                if is_reduction and _no_larger(x.case, best) and shows(requirement, x, accepted_controls, contract):
                     best = x.case
         reproducers[requirement.id] = best.id
     return reproducers
@@ -239,6 +243,20 @@ def _contains(case: RequestCase, members: Mapping[str, Any]) -> bool:
 
 
 __all__ = [
-    "SHRINK", "SIMPLEST", "blamed", "controls", "fits", "not_alone", "probed", "readable_first", "same_breach", "seen",
-    "shows", "shrinkable", "size", "slow", "smallest", "traffic",
+    "SHRINK",
+    "SIMPLEST",
+    "breaks_same_rules",
+    "controls",
+    "evidence_of_reproducer",
+    "fits",
+    "readable_first",
+    "reproduction_caveat",
+    "shows",
+    "shrinkable",
+    "size",
+    "slow",
+    "smallest",
+    "smallest_in_evidence",
+    "traffic",
+    "tried_members",
 ]  # fmt: skip

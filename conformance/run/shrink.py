@@ -15,7 +15,17 @@ from conformance.judge.catalogue import load as load_checks
 from conformance.model import BROKEN, Contract, Outcome, Phase, RequestCase, Requirement, Validity, Verdict
 from conformance.model.exchange import Exchange
 from conformance.plan.context import PlanContext, identity
-from conformance.run.reproducer import SHRINK, SIMPLEST, blamed, controls, fits, probed, shows, shrinkable, slow
+from conformance.run.reproducer import (
+    SHRINK,
+    SIMPLEST,
+    controls,
+    fits,
+    shows,
+    shrinkable,
+    slow,
+    smallest_in_evidence,
+    tried_members,
+)
 
 PER_FAILURE: Final = 12
 """Requests for one failure at most: halving finds one of a few dozen members in fewer."""
@@ -29,20 +39,20 @@ Body = dict[str, Any]
 
 @dataclass
 class Search:
-    """The shrinking of one failing request. `kept` members are never dropped, `fixed` ones keep their value too."""
+    """The shrinking of one failing request. `required` members are never dropped, `fixed` ones keep their value too."""
 
     context: PlanContext
     requirement: Requirement
     smallest: RequestCase
-    kept: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
     fixed: frozenset[str] = frozenset()
-    beside: tuple[Exchange, ...] = ()
+    controls: tuple[Exchange, ...] = ()
     sent: int = 0
     tried: set[bytes] = field(default_factory=set)
 
     def next_candidate(self) -> RequestCase | None:
         """The next smaller request to try, large steps first; None where there is none."""
-        for body in _smaller(dict(self.smallest.body), self.kept, self.fixed):
+        for body in _smaller(dict(self.smallest.body), self.required, self.fixed):
             candidate = self._case(body)
             if candidate.content not in self.tried and candidate.validity is self.smallest.validity:
                 return candidate
@@ -51,7 +61,7 @@ class Search:
     def tested(self, candidate: RequestCase, replies: Iterable[Exchange]) -> None:
         """Continue from the candidate if a reply shows the failure too."""
         self.tried.add(candidate.content)
-        if any(shows(self.requirement, x, self.beside, self.context.contract) for x in replies):
+        if any(shows(self.requirement, x, self.controls, self.context.contract) for x in replies):
             self.smallest = candidate
 
     def _case(self, body: Body) -> RequestCase:
@@ -72,21 +82,21 @@ def shrinking(
         if x.case.hang_up_after is None and not slow(x):
             answered[identity(x.case)].append(x)
     running: list[Search] = []
-    left = PER_RUN
+    remaining = PER_RUN
     while True:
         while len(running) < AT_ONCE and (search := next(waiting, None)) is not None:
             running.append(search)
-        wanted = [(search, case) for search in running if (case := _unanswered(search, answered)) is not None]
-        running = [search for search, _ in wanted]
-        cases = list({case.id: case for _, case in wanted}.values())[:left]
+        next_cases = [(search, case) for search in running if (case := _unanswered(search, answered)) is not None]
+        running = [search for search, _ in next_cases]
+        cases = list({case.id: case for _, case in next_cases}.values())[:remaining]
         if not cases:
             return
-        left -= len(cases)
+        remaining -= len(cases)
         exchanges_by_id = {x.case.id: x for x in (yield Phase(SHRINK, tuple(cases)))}
         if not exchanges_by_id:  # nothing more can be sent: the budget is spent, or the target is gone
             return
         sent = {case.id for case in cases}
-        for search, case in wanted:
+        for search, case in next_cases:
             if case.id in sent:
                 search.sent += 1
                 replies = [exchanges_by_id[case.id]] if case.id in exchanges_by_id else []
@@ -111,33 +121,32 @@ def _searches(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequen
     failed = [verdict for verdict in verdicts if verdict.outcome in BROKEN and shrinkable(verdict.requirement)]
     contexts: dict[str, PlanContext] = {}
     for verdict in sorted(failed, key=lambda verdict: URGENCY.index(verdict.outcome)):
-        original = blamed(verdict, by_id)
+        original = smallest_in_evidence(verdict, by_id)
         if original is not None and fits(original):
-            beside = controls(original, verdict.requirement, exchanges)
+            accepted_controls = controls(original, verdict.requirement, exchanges)
             model = str(original.case.body.get("model", ""))
             context = contexts.setdefault(model, PlanContext(contract, load_checks(), model))
-            fixed = frozenset(probed(original, beside))
-            kept = fixed | _kept(contract)
+            fixed = frozenset(tried_members(original, accepted_controls))
             yield Search(
                 context=context,
                 requirement=verdict.requirement,
                 smallest=original.case,
-                kept=kept,
+                required=fixed | _required_members(contract),
                 fixed=fixed,
-                beside=beside,
+                controls=accepted_controls,
                 tried={original.case.content},
             )
 
 
-def _kept(contract: Contract) -> frozenset[str]:
+def _required_members(contract: Contract) -> frozenset[str]:
     """Members that are never dropped: required ones, and `max_tokens` where nothing else limits the reply."""
     required = {name for name, parameter in contract.parameters.items() if parameter.required}
     return frozenset(required | (set() if contract.default("max_tokens") is not None else {"max_tokens"}))
 
 
-def _smaller(body: Body, kept: frozenset[str], fixed: frozenset[str]) -> Iterator[Body]:
+def _smaller(body: Body, required: frozenset[str], fixed: frozenset[str]) -> Iterator[Body]:
     """Bodies that are one step smaller, large steps first."""
-    optional = [name for name in body if name not in kept]
+    optional = [name for name in body if name not in required]
     if "prompt" in body.keys() - fixed:  # it seldom matters, and without it all further requests are easier to read
         yield {**body, "prompt": SIMPLEST}
     size = len(optional)

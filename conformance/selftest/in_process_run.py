@@ -11,7 +11,7 @@ from conformance.model import BROKEN, Contract, RequestCase, Verdict
 from conformance.model.budget import Account, Budget
 from conformance.model.exchange import Exchange
 from conformance.reference.core import Reference
-from conformance.run.runner import PhaseSender, Plan, RunState
+from conformance.run.loop import PhaseSender, Plan, RunState
 from conformance.selftest.in_process import InProcessSender
 from conformance.send import Target
 

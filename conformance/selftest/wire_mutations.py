@@ -16,7 +16,7 @@ from typing import Final
 from conformance.model import Ending, Phase
 from conformance.model.budget import Budget
 from conformance.model.exchange import Document, Exchange, Piece
-from conformance.run.runner import Plan
+from conformance.run.loop import Plan
 from conformance.selftest.in_process_run import driven
 from conformance.selftest.json_mutations import CHANGES, Path, changed, differs, general, walk
 from conformance.selftest.mutation_testing import Baseline

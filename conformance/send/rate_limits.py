@@ -20,7 +20,7 @@ class TimeoutPolicy:
     connect: float = 10.0
     first_byte: float = 60.0
     idle: float = 30.0
-    whole: float = 180.0
+    total: float = 180.0
     most_bytes: int = 16 * 1024 * 1024
     retries: int = 3
     first_wait: float = 0.5
@@ -86,5 +86,5 @@ def _http_date(value: str) -> float | None:
 
 def back_off(timeouts: TimeoutPolicy, attempt: int, generator: random.Random) -> float:
     """The delay in seconds before a retry without Retry-After: doubled each time, then reduced by up to half."""
-    most = min(timeouts.longest_wait, timeouts.first_wait * 2 ** (attempt - 1))
-    return float(most * (0.5 + generator.random() / 2))
+    longest = min(timeouts.longest_wait, timeouts.first_wait * 2 ** (attempt - 1))
+    return float(longest * (0.5 + generator.random() / 2))

@@ -20,7 +20,7 @@ MOST_DESCRIBING: Final = 1024  # characters of a field that are kept then
 KEPT_WEIGHT: Final = 256 * 1024  # the weight that these bytes may have at most
 LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of it alone,
 # and half of what others left of it is kept of one,
-WHOLE: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is left of this
+TOTAL: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is left of this
 
 
 def weight(data: bytes) -> int:
@@ -49,19 +49,19 @@ def lightest(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 class ResponseMemoryBudget:
     """Counts the weight of all responses of a run, which bounds its memory however many there are."""
 
-    def __init__(self, large: int = LARGE, whole: int = WHOLE) -> None:
+    def __init__(self, large: int = LARGE, total: int = TOTAL) -> None:
         self.used = 0
-        self._large, self._whole = large, whole
+        self._large, self._total = large, total
 
     @property
     def per_response(self) -> int:
         """The maximum weight of any response; a heavier one is the fault of the target."""
         return self._large // 2
 
-    def most(self, own: int) -> int:
+    def limit_for(self, own: int) -> int:
         """The maximum weight at which a response is kept; `own` is the part of `used` that belongs to it."""
         others = self.used - own
-        return max((self._large - others) // 2, (self._whole - others) // 256, 16 * 1024)
+        return max((self._large - others) // 2, (self._total - others) // 256, 16 * 1024)
 
 
 class Reading:
@@ -100,7 +100,7 @@ class Reading:
         if not {"gzip", "x-gzip", "deflate"}.isdisjoint(coding):
             self._inflation = Inflation()
         self._hold(header_weight(self.headers))
-        if self._held > self._memory.most(self._held):
+        if self._held > self._memory.limit_for(self._held):
             self.headers = tuple(lightest(self.headers))
             self._hold(header_weight(self.headers) - self._held)
         if self._hang_up_after == 0:
@@ -122,7 +122,7 @@ class Reading:
             self.fail(Ending.OVERSIZED, "too many values and lines to be read, where reading stopped")
         if not self._unread and (self._inflation is None or self.ending is not Ending.OVERSIZED):
             self._keep(data, at, heavy)
-        if self.ending is Ending.COMPLETE and not self._unread and self._held > self._memory.most(self._held):
+        if self.ending is Ending.COMPLETE and not self._unread and self._held > self._memory.limit_for(self._held):
             self._unread = True  # keep reading: the target must still end in time and size
             self._keep_beginning(at)
         if self._hang_up_after is not None and self._reads >= self._hang_up_after:
@@ -166,8 +166,8 @@ class Reading:
             self._keep_beginning(elapsed)
             if self._size:
                 error = f"{error}; {self._size} bytes were read".removeprefix("; ")
-            if (kept := sum(len(piece.data) for piece in self._pieces)) < self._size:
-                error += f", the first {kept} bytes are kept"
+            if (kept_bytes := sum(len(piece.data) for piece in self._pieces)) < self._size:
+                error += f", the first {kept_bytes} bytes are kept"
         pieces = tuple(self._pieces)
         return Attempt(
             self._started_at, self.status, self.headers, pieces, self.ending, error, elapsed, self.http_version
@@ -178,9 +178,9 @@ class Reading:
         self._flush(at)
         self._pieces = list(self._beginning())
         self._weights = self._weights[: len(self._pieces)]
-        kept = min(self._held, KEPT_WEIGHT)
-        self._memory.used -= self._held - kept
-        self._held = kept
+        kept_weight = min(self._held, KEPT_WEIGHT)
+        self._memory.used -= self._held - kept_weight
+        self._held = kept_weight
 
     def _beginning(self) -> Iterator[Piece]:
         """The first pieces within the size and weight limits; a plain piece that is too heavy is cut."""
@@ -212,10 +212,10 @@ class Inflation:
         self._reader = zlib.decompressobj(zlib.MAX_WBITS | 32)
         self._members = 1
 
-    def feed(self, data: bytes, most: int) -> tuple[int, int]:
+    def feed(self, data: bytes, limit: int) -> tuple[int, int]:
         """Length and weight of the decoded `data`, up to about `most` bytes; 0 once it cannot be decoded."""
         size = heavy = 0
-        while data and size < most:
+        while data and size < limit:
             if self._reader.eof:
                 if self._members == MOST_MEMBERS:
                     break

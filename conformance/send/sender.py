@@ -52,7 +52,7 @@ class Watcher:
     planned: Callable[[Phase], object] = _ignore
 
 
-PATIENT: Final = TimeoutPolicy()
+DEFAULT_TIMEOUTS: Final = TimeoutPolicy()
 STEADY: Final = RateLimits()
 UNWATCHED: Final = Watcher()
 
@@ -68,7 +68,7 @@ class Sender:
         target: Target,
         account: Account,
         *,
-        patience: TimeoutPolicy = PATIENT,
+        timeouts: TimeoutPolicy = DEFAULT_TIMEOUTS,
         pace: RateLimits = STEADY,
         seed: int = 0,
         defaults: Mapping[str, Any] | None = None,
@@ -77,13 +77,13 @@ class Sender:
         self.unsent: dict[str, str] = {}
         self.silent = False
         self._account = account
-        self._patience = patience
+        self._timeouts = timeouts
         self._pace = pace
         self._seed = seed
         self._defaults = defaults or {}
         self._watcher = watcher
         self._redaction = Redaction(target.secrets, keep_undecodable=target.keep_undecodable)
-        self._wire = Wire(target, patience, pace.concurrency)
+        self._wire = Wire(target, timeouts, pace.concurrency)
         self._requests = Bucket(pace.requests_per_minute, time.monotonic)
         self._tokens = Bucket(pace.tokens_per_minute, time.monotonic)
         self._not_before = 0.0
@@ -108,14 +108,14 @@ class Sender:
         lanes = min(1 if phase.serial else self._pace.concurrency, len(phase.cases))
         numbered = list(enumerate(phase.cases))
         at_once, waiting = numbered[: phase.burst], iter(numbered[phase.burst :])
-        made: dict[int, Exchange] = {}
+        exchanges: dict[int, Exchange] = {}
         if at_once:
             await _wait(self._requests.take(len(at_once)))
         async with asyncio.TaskGroup() as lanes_open:
             for lane in range(max(lanes, len(at_once))):
-                own, others = at_once[lane : lane + 1], waiting if lane < lanes else ()
-                lanes_open.create_task(self._lane(itertools.chain(own, others), made, len(at_once)))
-        return tuple(made[index] for index in sorted(made))
+                first, others = at_once[lane : lane + 1], waiting if lane < lanes else ()
+                lanes_open.create_task(self._lane(itertools.chain(first, others), exchanges, len(at_once)))
+        return tuple(exchanges[index] for index in sorted(exchanges))
 
     def resume(self) -> None:
         """Send again to a target that stopped answering. One more exchange without an answer, and it has stopped.
@@ -123,14 +123,16 @@ class Sender:
         Each time without an answer in between, the target has four times as long to come back.
         """
         self.silent, self._outage, self._unanswered = False, "", GONE_AFTER - 1
-        self._not_before = max(self._not_before, time.monotonic() + 2 * self._patience.first_wait * 4**self._resumed)
+        self._not_before = max(self._not_before, time.monotonic() + 2 * self._timeouts.first_wait * 4**self._resumed)
         self._resumed += 1
 
-    async def _lane(self, waiting: Iterator[tuple[int, RequestCase]], made: dict[int, Exchange], at_once: int) -> None:
+    async def _lane(
+        self, waiting: Iterator[tuple[int, RequestCase]], exchanges: dict[int, Exchange], at_once: int
+    ) -> None:
         for index, case in waiting:
             exchange = await self._exchange(case, paced=index >= at_once)
             if exchange is not None:
-                made[index] = exchange
+                exchanges[index] = exchange
 
     async def _exchange(self, case: RequestCase, *, paced: bool) -> Exchange | None:
         """All attempts at one case; None if it was not sent or the time budget ended before the reply."""
@@ -159,15 +161,15 @@ class Sender:
         return exchange
 
     async def _attempts(self, case: RequestCase, *, paced: bool) -> AsyncIterator[Attempt]:
-        dice = random.Random(f"{self._seed} {case.id}")  # noqa: S311 (jitter, and the same in each run)
+        rng = random.Random(f"{self._seed} {case.id}")  # noqa: S311 (jitter, and the same in each run)
         for number in itertools.count(1):
             await _wait(self._not_before - time.monotonic())
             if paced or number > 1:
                 await _wait(self._requests.take(1))
             self._watcher.started(case)
-            tried = await self._wire.attempt(case)
-            attempt = self._redaction.attempt(tried.attempt)
-            wait = self._before_next(tried, number, dice)
+            result = await self._wire.attempt(case)
+            attempt = self._redaction.attempt(result.attempt)
+            wait = self._before_next(result, number, rng)
             if wait is not None:
                 self._account.attempts += 1
             self._watcher.attempted(case, attempt, wait is None)
@@ -177,27 +179,27 @@ class Sender:
                 return
             await _wait(wait)
 
-    def _before_next(self, tried: AttemptResult, number: int, dice: random.Random) -> float | None:
+    def _before_next(self, result: AttemptResult, number: int, rng: random.Random) -> float | None:
         """Seconds until the next attempt; None if there is none."""
-        attempt, patience = tried.attempt, self._patience
-        if not (tried.transient or attempt.status in RETRIED) or number > patience.retries or self._account.refuses():
+        attempt, timeouts = result.attempt, self._timeouts
+        if not (result.transient or attempt.status in RETRIED) or number > timeouts.retries or self._account.refuses():
             return None
         if attempt.status is None and in_outage(self._unanswered):
             return None
-        wait = back_off(patience, number, dice)
-        asked = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
-        if asked is not None:
-            wait = max(wait, asked)
+        wait = back_off(timeouts, number, rng)
+        requested = retry_after({name.lower(): value for name, value in attempt.headers}, time.time())
+        if requested is not None:
+            wait = max(wait, requested)
             # the delay applies to all requests to this target
-            self._not_before = max(self._not_before, time.monotonic() + min(asked, patience.longest_wait))
-        left = self._account.seconds_left
-        return None if wait > patience.longest_wait or (left is not None and wait >= left) else wait
+            self._not_before = max(self._not_before, time.monotonic() + min(requested, timeouts.longest_wait))
+        remaining = self._account.seconds_left
+        return None if wait > timeouts.longest_wait or (remaining is not None and wait >= remaining) else wait
 
     def _detect_outage(self, attempt: Attempt) -> None:
         """Detect a target that stopped answering, so that the remaining cases need not time out one by one."""
-        gone = attempt.status is None or attempt.ending is Ending.TIMED_OUT
-        self._unanswered = self._unanswered + 1 if gone else 0
-        self._resumed = self._resumed if gone else 0
+        unanswered = attempt.status is None or attempt.ending is Ending.TIMED_OUT
+        self._unanswered = self._unanswered + 1 if unanswered else 0
+        self._resumed = self._resumed if unanswered else 0
         if self._unanswered >= GONE_AFTER:
             self.silent = True
             self._outage = f"the target stopped answering: {self._unanswered} requests in a row, {attempt.error}"

@@ -35,14 +35,16 @@ class Target:
 
     def __post_init__(self) -> None:
         """Raise ValueError, with one line, for anything that cannot be sent."""
-        shown = without_userinfo(self.base_url)
+        printable = without_userinfo(self.base_url)
         try:
             parts = urlsplit(self.base_url)
             host, _ = parts.hostname, parts.port
         except ValueError as error:
-            raise ValueError(f"base URL {shown!r} cannot be read: {str(error).replace(self.base_url, shown)}") from None
+            raise ValueError(
+                f"base URL {printable!r} cannot be read: {str(error).replace(self.base_url, printable)}"
+            ) from None
         if parts.scheme not in {"http", "https"} or not host:
-            raise ValueError(f"base URL is {shown!r}; expected http://host[:port][/path] or https://…")
+            raise ValueError(f"base URL is {printable!r}; expected http://host[:port][/path] or https://…")
         if "@" in parts.netloc:
             raise ValueError("base URL contains a user name or password; put the key into the environment instead")
         if parts.query or parts.fragment:
@@ -76,9 +78,9 @@ class Target:
 
         Replies are not masked for it, since that would change what they say.
         """
-        named = {name: value for name, value in (*self.headers, *self.query) if self._is_credential(name, value)}
-        held = {**({"the key": self.key} if self.key else {}), **named}
-        return tuple(name for name, value in held.items() if is_common(value.rpartition(" ")[2]) and len(value) > 5)
+        credentials = {name: value for name, value in (*self.headers, *self.query) if self._is_credential(name, value)}
+        secrets = {**({"the key": self.key} if self.key else {}), **credentials}
+        return tuple(name for name, value in secrets.items() if is_common(value.rpartition(" ")[2]) and len(value) > 5)
 
     @property
     def _wrong(self) -> str:
@@ -91,9 +93,9 @@ class Target:
 
     def head(self, case: RequestCase) -> list[tuple[str, str]]:
         """All header fields of a case, with credentials but without Host and those that frame the body."""
-        own = {name.lower() for name, _ in case.headers}
+        names_of_case = {name.lower() for name, _ in case.headers}
         return [
-            *([] if "accept" in own else [("accept", "*/*")]),
+            *([] if "accept" in names_of_case else [("accept", "*/*")]),
             ("accept-encoding", "gzip, deflate"),
             ("user-agent", f"completions-conformance/{__version__}"),
             *self._credentials(case.credential),
@@ -110,6 +112,6 @@ class Target:
             return
         for value in credential.authorization(self.key, self._wrong):
             yield "authorization", value
-        for name, own in self.headers:
-            if self._is_credential(name, own):
-                yield name, self._wrong if credential.refused else own
+        for name, value_sent in self.headers:
+            if self._is_credential(name, value_sent):
+                yield name, self._wrong if credential.refused else value_sent

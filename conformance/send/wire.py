@@ -38,9 +38,9 @@ class AttemptResult(NamedTuple):
 class Wire:
     """A pool of connections to one target."""
 
-    def __init__(self, target: Target, patience: TimeoutPolicy, connections: int) -> None:
+    def __init__(self, target: Target, timeouts: TimeoutPolicy, connections: int) -> None:
         self._target = target
-        self._patience = patience
+        self._timeouts = timeouts
         self._memory = ResponseMemoryBudget()
         self._transport = httpx.AsyncHTTPTransport(
             verify=_verification(target),
@@ -54,7 +54,7 @@ class Wire:
 
     async def attempt(self, case: RequestCase) -> AttemptResult:
         """Send a case once. Every failure of the target becomes an attempt; only cancellation propagates."""
-        reading = Reading(round(time.time(), 6), case.hang_up_after, self._patience.most_bytes, self._memory)
+        reading = Reading(round(time.time(), 6), case.hang_up_after, self._timeouts.most_bytes, self._memory)
         begun = time.perf_counter()
         transient = False
         try:
@@ -62,7 +62,7 @@ class Wire:
         except TimeoutError:
             reading.fail(Ending.TIMED_OUT, reading.overdue)
         except httpx.ConnectTimeout:
-            reading.fail(Ending.TIMED_OUT, f"no connection within {self._patience.connect:g} s")
+            reading.fail(Ending.TIMED_OUT, f"no connection within {self._timeouts.connect:g} s")
             transient = True
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             reading.fail(Ending.TRUNCATED, _error_text(error))
@@ -71,9 +71,9 @@ class Wire:
 
     async def _read(self, case: RequestCase, reading: Reading, begun: float) -> None:
         now = asyncio.get_running_loop().time
-        patience = self._patience
-        last = now() + patience.whole
-        head = min(patience.connect + patience.first_byte, patience.whole)
+        timeouts = self._timeouts
+        last = now() + timeouts.total
+        head = min(timeouts.connect + timeouts.first_byte, timeouts.total)
         reading.overdue = f"no response head within {head:g} s"
         async with asyncio.timeout(head) as limit:
             response = await self._transport.handle_async_request(self._request(case))
@@ -85,9 +85,9 @@ class Wire:
                     patient_until = math.inf  # how long comments of an event stream are waited through
                     while unfinished:
                         due, reading.overdue = min(
-                            (now() + patience.idle, f"silent for {patience.idle:g} s"),
-                            (patient_until, f"only comments for {patience.first_byte:g} s"),
-                            (last, f"not finished within {patience.whole:g} s"),
+                            (now() + timeouts.idle, f"silent for {timeouts.idle:g} s"),
+                            (patient_until, f"only comments for {timeouts.first_byte:g} s"),
+                            (last, f"not finished within {timeouts.total:g} s"),
                         )
                         limit.reschedule(due)
                         data = await anext(chunks, b"")
@@ -95,7 +95,7 @@ class Wire:
                         if not only_comments(data):
                             patient_until = math.inf
                         elif patient_until == math.inf:
-                            patient_until = now() + patience.first_byte
+                            patient_until = now() + timeouts.first_byte
             finally:
                 await response.aclose()
                 await self._drop_leftovers()
@@ -118,7 +118,7 @@ class Wire:
         elif case.content or case.method not in {"GET", "HEAD", "DELETE", "OPTIONS"}:
             lines.append(("content-length", str(len(case.content))))
         raw = [(name.encode("latin-1"), _line(value)) for name, value in lines]
-        extensions = {"timeout": {"connect": self._patience.connect}}
+        extensions = {"timeout": {"connect": self._timeouts.connect}}
         content = _in_chunks(case.content) if case.chunked else case.content
         return httpx.Request(case.method, url, headers=raw, content=content, extensions=extensions)
 
@@ -185,8 +185,8 @@ def _error_text(error: Exception) -> str:
     root = _root(error)
     if isinstance(root, OSError) and root.errno and not isinstance(root, ssl.SSLError):
         # asyncio puts its own words and the address as a tuple into the text of the error
-        said = os.strerror(root.errno) if root.errno > 0 else root.strerror or ""
-        return said[:1].lower() + said[1:]
+        description = os.strerror(root.errno) if root.errno > 0 else root.strerror or ""
+        return description[:1].lower() + description[1:]
     message = str(root) or str(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 

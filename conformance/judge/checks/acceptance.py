@@ -116,9 +116,9 @@ def describe_reply(x: Exchange) -> str:
     return f"HTTP {x.status}, {show(error_text(x), 100)}"
 
 
-def describe_request(content: bytes, most: int) -> str:
+def describe_request(content: bytes, limit: int) -> str:
     """The bytes of a request after a reply to it, without quotes around them."""
-    return f", to the request {excerpt(content.decode('utf-8', 'backslashreplace'), most)}" if content else ""
+    return f", to the request {excerpt(content.decode('utf-8', 'backslashreplace'), limit)}" if content else ""
 
 
 def label(group: Group) -> str:
@@ -134,12 +134,12 @@ def describe_probe(group: Group, probe: Exchange, context: CheckContext) -> str:
     body, parameter, combination = probe.case.body, context.get("parameter"), context.get("combination")
     examples = (rule.example for rule in context.contract.combinations if rule.id == combination)
     names = [top(parameter)] if isinstance(parameter, str) else list(next(examples, ()))
-    named = UNDER_TEST.match(group.key)
-    if not names and named and isinstance(body, Mapping) and named[1] in body:
-        names = [named[1]]
+    under_test = UNDER_TEST.match(group.key)
+    if not names and under_test and isinstance(body, Mapping) and under_test[1] in body:
+        names = [under_test[1]]
     if not names or not isinstance(body, Mapping):
-        tried = probe.case.note or label(group)
-        return "the request" if tried == "base" else tried
+        description = probe.case.note or label(group)
+        return "the request" if description == "base" else description
     parts = [f"{name} = {_shortened(dumps(body[name]))}" if name in body else f"{name} absent" for name in names]
     return ", ".join([*parts, "streamed"] if body.get("stream") is True and "stream" not in names else parts)
 

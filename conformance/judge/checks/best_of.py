@@ -85,14 +85,14 @@ def best_of_is_the_likeliest(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive("there are too few texts of one length with log probabilities to compare candidates")
         return
     above, equal = (sum(compared(single, best) for single in singles for best in bests) for compared in (gt, eq))
-    seen = f"in {above} of {len(singles) * len(bests)} pairs a single draw is likelier than a best of many"
+    observed = f"in {above} of {len(singles) * len(bests)} pairs a single draw is likelier than a best of many"
     p_value = mann_whitney_upper_tail(len(singles), len(bests), candidates, above)
     if p_value <= RISK:
-        yield Violation(f"{seen} (p = {p_value:.0e}); expected hardly any", case=replies[-1].case.id)
+        yield Violation(f"{observed} (p = {p_value:.0e}); expected hardly any", case=replies[-1].case.id)
     elif 1 - mann_whitney_upper_tail(len(singles), len(bests), 1, above + equal + 1) <= SATISFIED_RISK:
         yield Satisfied()
     else:
-        reason = f"{seen} (p = {p_value:.0e}); a violation needs p <= {RISK:.0e}"
+        reason = f"{observed} (p = {p_value:.0e}); a violation needs p <= {RISK:.0e}"
         yield Inconclusive(reason, repeat=p_value <= SATISFIED_RISK)
 
 

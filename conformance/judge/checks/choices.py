@@ -104,8 +104,8 @@ def choice_indices_are_unique(x: Exchange, context: CheckContext) -> Findings:
         indices = [show(item.get("index", MISSING)) for item in document.choices]
         if indices:
             repeated = [index for index, count in Counter(indices).items() if count > 1]
-            seen = f"index {', '.join(repeated)} occurs more than once"
-            yield expect(not repeated, seen, "each index once", document.at)
+            observed = f"index {', '.join(repeated)} occurs more than once"
+            yield expect(not repeated, observed, "each index once", document.at)
 
 
 @check(
@@ -167,14 +167,14 @@ def batch_order_holds(group: Group, context: CheckContext) -> Findings:
             yield Satisfied()
         elif sorted(answers) == sorted(expected):
             order = [expected.index(answer) for answer in answers]
-            seen = f"the answers are those of the prompts {order}"
-            yield Violation(f"{seen}; expected {list(range(size))}", "choices", case=x.case.id)
+            observed = f"the answers are those of the prompts {order}"
+            yield Violation(f"{observed}; expected {list(range(size))}", "choices", case=x.case.id)
         elif all(any(answer == other for other in expected) for answer in answers):
-            seen = f"one prompt's answer is returned twice: {show(answers)}"
-            yield Violation(f"{seen}; expected {show(expected)}", case=x.case.id)
+            observed = f"one prompt's answer is returned twice: {show(answers)}"
+            yield Violation(f"{observed}; expected {show(expected)}", case=x.case.id)
         elif sorted(chain(*answers)) == sorted(chain(*expected)):
-            seen = f"the answers are mixed up among the prompts: {show(answers)}"
-            yield Violation(f"{seen}; expected {show(expected)}", "choices", case=x.case.id)
+            observed = f"the answers are mixed up among the prompts: {show(answers)}"
+            yield Violation(f"{observed}; expected {show(expected)}", "choices", case=x.case.id)
         else:
             yield _partly_in_order(answers, expected, x.case.id)
 
@@ -183,9 +183,9 @@ def _partly_in_order(answers: list[tuple[str, ...]], expected: list[tuple[str, .
     """The finding where some answers are those of no prompt alone: a violation if one is another prompt's."""
     for row, answer in enumerate(answers):
         if answer in expected and expected.index(answer) != row:
-            seen = f"prompt {row} has the answer of prompt {expected.index(answer)}, {show(answer)}"
-            return Violation(f"{seen}; expected {show(expected[row])}", f"choice {row * len(answer)}", case)
-    if any(answer == own for answer, own in zip(answers, expected, strict=True)):
+            observed = f"prompt {row} has the answer of prompt {expected.index(answer)}, {show(answer)}"
+            return Violation(f"{observed}; expected {show(expected[row])}", f"choice {row * len(answer)}", case)
+    if any(answer == own_answer for answer, own_answer in zip(answers, expected, strict=True)):
         return Satisfied()
     return Inconclusive("no answer of the batch equals that of its prompt alone, so the order cannot be determined")
 

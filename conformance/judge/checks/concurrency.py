@@ -24,9 +24,9 @@ RUN: Final = 2  # consecutive words of another answer. A choice: single words oc
     group="burst",
     good=lambda: example(_burst(" one uno", " two due dos deux")),
     bad=lambda: (
-        example(_burst(" two due dos deux", " one uno", times=ENOUGH_REPLIES))
+        example(_burst(" two due dos deux", " one uno", copies=ENOUGH_REPLIES))
         + example(_burst(" one uno", " two due dos deux", tokens=9))
-        + example(_burst(" one due dos deux", " two due dos deux", times=ENOUGH_REPLIES))
+        + example(_burst(" one due dos deux", " two due dos deux", copies=ENOUGH_REPLIES))
     ),
 )
 def burst_does_not_mix(group: Group, context: CheckContext) -> Findings:
@@ -73,13 +73,13 @@ def complete_beside_others(group: Group, context: CheckContext) -> Findings:
     Fix: queue what cannot run at once, or refuse it with 429 before the response begins.
     """
     pairs = [(f"burst-{number}", f"solo-{number}") for number in _numbers(group)]
-    for beside, alone in pairs or [("beside", "alone")]:
-        if not any(x.ending is Ending.COMPLETE for x in group.all(alone)):
+    for burst_role, alone_role in pairs or [("beside", "alone")]:
+        if not any(x.ending is Ending.COMPLETE for x in group.all(alone_role)):
             continue
-        for x in group.all(beside):
+        for x in group.all(burst_role):
             if x.status is not None and x.ending in {Ending.TRUNCATED, Ending.TIMED_OUT}:
-                seen = f"{x.ending.value.replace('_', ' ')} beside other requests ({show(x.last.error, 120)})"
-                yield Violation(f"{seen}; expected a complete response, as alone", case=x.case.id)
+                observed = f"{x.ending.value.replace('_', ' ')} beside other requests ({show(x.last.error, 120)})"
+                yield Violation(f"{observed}; expected a complete response, as alone", case=x.case.id)
             elif x.ending is Ending.COMPLETE:
                 yield Satisfied()
 
@@ -88,29 +88,31 @@ def _cut() -> Exchange:
     return response(b'{"id": "cmpl', ending=Ending.TRUNCATED, error="peer closed the connection")
 
 
-def _compared_with_solo(x: Exchange, own: Replies, others: Mapping[str, Replies], foreign_words: str) -> Finding:
+def _compared_with_solo(
+    x: Exchange, own_replies: Replies, others: Mapping[str, Replies], foreign_words: str
+) -> Finding:
     """The finding on one reply of the burst, beside the replies to its request and to the others alone."""
-    prompt_tokens, alone = counted(x, "prompt_tokens"), counted(own[0], "prompt_tokens")
+    prompt_tokens, alone = counted(x, "prompt_tokens"), counted(own_replies[0], "prompt_tokens")
     if prompt_tokens is not None and alone is not None and prompt_tokens != alone:
         return Violation(
             f"prompt_tokens is {prompt_tokens} in a burst; expected {alone} as alone", "usage", case=x.case.id
         )
-    expected_texts, answer = [texts(reply) for reply in own], texts(x)
+    expected_texts, answer = [texts(reply) for reply in own_replies], texts(x)
     if answer in expected_texts:
         return Satisfied()
     observed, expected = contrast(_joined(answer), _joined(expected_texts[0]))
     other_texts = {number: texts(replies[0]) for number, replies in others.items()}
     swapped_with = [number for number, text in other_texts.items() if text == answer and any(answer.values())]
-    if swapped_with and len(own) >= ENOUGH_REPLIES and constant(expected_texts):
-        seen = f"the text is {observed}, that of request {swapped_with[0]} of the burst"
-        return Violation(f"{seen}; expected {expected} as each time alone", case=x.case.id)
+    if swapped_with and len(own_replies) >= ENOUGH_REPLIES and constant(expected_texts):
+        difference = f"the text is {observed}, that of request {swapped_with[0]} of the burst"
+        return Violation(f"{difference}; expected {expected} as each time alone", case=x.case.id)
     lost = not any(answer.values()) and all(any(text.values()) for text in expected_texts)
     if not foreign_words and not lost and not swapped_with:
-        seen = f"{observed} in a burst, {expected} alone, nothing from other requests"
-        return Inconclusive(f"the target is not deterministic: {seen}")
-    if len(own) < ENOUGH_REPLIES:
+        difference = f"{observed} in a burst, {expected} alone, nothing from other requests"
+        return Inconclusive(f"the target is not deterministic: {difference}")
+    if len(own_replies) < ENOUGH_REPLIES:
         reason = f"the text is {observed} in a burst, {expected} alone"
-        return Inconclusive(f"{reason}, in {len(own)} replies; {ENOUGH_REPLIES} are needed", repeat=True)
+        return Inconclusive(f"{reason}, in {len(own_replies)} replies; {ENOUGH_REPLIES} are needed", repeat=True)
     if constant(expected_texts):
         source = f" with {show(foreign_words)} of another request of the burst" if foreign_words else ""
         message = f"the text is {observed}{source}; expected {expected} as each time alone"
@@ -127,19 +129,19 @@ def _foreign_words(group: Group, solo: Mapping[str, Replies], context: CheckCont
     """
     foreign: dict[int, str] = {}
     replies_with_foreign_words = 0
-    for number, own in solo.items():
+    for number, own_replies in solo.items():
         others = [_joined(texts(replies[0])) for other, replies in solo.items() if other != number and replies]
-        for x in members(group, f"burst-{number}") if own else ():
+        for x in members(group, f"burst-{number}") if own_replies else ():
             prompt = " ".join(prompt for prompt in context.request(x).prompts if isinstance(prompt, str))
             words = _WORD.findall(_joined(texts(x)))
-            known = " ".join((*(_joined(texts(reply)) for reply in own), prompt))
-            new = [word for word in words if word not in known]
+            known_text = " ".join((*(_joined(texts(reply)) for reply in own_replies), prompt))
+            new = [word for word in words if word not in known_text]
             if not all(any(word in text for text in others) for word in new):
                 return {}
-            if run := _first_foreign_run(words, known, others):
+            if run := _first_foreign_run(words, known_text, others):
                 foreign[id(x)] = run
                 replies_with_foreign_words += 1
-    unconfirmed = all(len(own) < ENOUGH_REPLIES for own in solo.values())
+    unconfirmed = all(len(own_replies) < ENOUGH_REPLIES for own_replies in solo.values())
     return foreign if unconfirmed or replies_with_foreign_words >= ENOUGH_REPLIES else {}
 
 
@@ -157,14 +159,14 @@ def _joined(choices: Mapping[int, str]) -> str:
     return " ".join(choices.values())
 
 
-def _burst(first: str, second: str, tokens: int = 4, times: int = 1) -> Group:
+def _burst(first: str, second: str, tokens: int = 4, copies: int = 1) -> Group:
     def reply(text: str, prompt: str, count: int = 4) -> Exchange:
         return plain(completion(choice(text), usage=usage(count, 4)), {"temperature": 0, "prompt": prompt})
 
     return group(
         "burst",
-        solo_0=[reply(" one uno", "1")] * times,
-        solo_1=[reply(" two due dos deux", "2")] * times,
-        burst_0=[reply(first, "1", tokens)] * times,
-        burst_1=[reply(second, "2")] * times,
+        solo_0=[reply(" one uno", "1")] * copies,
+        solo_1=[reply(" two due dos deux", "2")] * copies,
+        burst_0=[reply(first, "1", tokens)] * copies,
+        burst_1=[reply(second, "2")] * copies,
     )

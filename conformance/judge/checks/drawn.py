@@ -50,14 +50,14 @@ def drawn_is_accepted(group: Group, context: CheckContext) -> Findings:
     wrong = [x for x in replies if x.refused or (accepted(x) and _is_empty(x))]
     failures = [x for x in replies if failed(x)]
     for x in wrong[:1]:
-        seen = describe_reply(x) if x.refused else f"{describe_reply(x)} without choices"
-        violation = Violation(f"{seen}{_body(x)}; {expected}", case=x.case.id, flaky=len(wrong) < len(replies))
+        observed = describe_reply(x) if x.refused else f"{describe_reply(x)} without choices"
+        violation = Violation(f"{observed}{_body(x)}; {expected}", case=x.case.id, flaky=len(wrong) < len(replies))
         yield (justified_refusal(x, context) if x.refused else None) or violation
     if wrong:
         return
     if len(failures) >= ENOUGH_REPLIES:
-        seen = f"{describe_reply(failures[0])}, {len(failures)} times{_body(failures[0])}"
-        yield Violation(f"{seen}; {expected}", case=failures[0].case.id)
+        observed = f"{describe_reply(failures[0])}, {len(failures)} times{_body(failures[0])}"
+        yield Violation(f"{observed}; {expected}", case=failures[0].case.id)
     elif any(accepted(x) for x in replies):
         yield Satisfied()
     elif replies:
@@ -71,9 +71,9 @@ def _difference(group: Group, control: Exchange, probe: Exchange) -> str:
     if not isinstance(body, Mapping) or not isinstance(other, Mapping):
         return label(group)
     differing = [name for name, value in body.items() if name not in other or dumps(value) != dumps(other[name])]
-    named = [name for name in group.key.split(" ")[1:2] if name in differing]
+    of_key = [name for name in group.key.split(" ")[1:2] if name in differing]
     return (
-        "".join(f"{name} = {show(body[name], MOST_SHOWN // 3)}" for name in (named or differing)[:1])
+        "".join(f"{name} = {show(body[name], MOST_SHOWN // 3)}" for name in (of_key or differing)[:1])
         or f"{label(group)}, absent"
     )
 
@@ -121,11 +121,11 @@ def drawn_is_refused(group: Group, context: CheckContext) -> Findings:
     wrong = _difference(group, control, probes[0])
     expected = f"expected a 4xx, as its control was accepted without that ({control.case.id})"
     if accepting:
-        seen = f"{wrong}: {describe_reply(accepting[0])}{_body(accepting[0])}"
-        yield Violation(f"{seen}; {expected}", case=accepting[0].case.id, flaky=len(accepting) < len(probes))
+        observed = f"{wrong}: {describe_reply(accepting[0])}{_body(accepting[0])}"
+        yield Violation(f"{observed}; {expected}", case=accepting[0].case.id, flaky=len(accepting) < len(probes))
     elif len(failures) >= ENOUGH_REPLIES:
-        seen = f"{wrong}: {describe_reply(failures[0])}, {len(failures)} times"
-        yield Violation(f"{seen}; {expected}", case=failures[0].case.id)
+        observed = f"{wrong}: {describe_reply(failures[0])}, {len(failures)} times"
+        yield Violation(f"{observed}; {expected}", case=failures[0].case.id)
     elif any(x.refused or (x.successful and not accepted(x)) for x in probes):
         yield Satisfied()
     else:

@@ -119,7 +119,7 @@ def echo_of_zero_tokens(x: Exchange, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="echo",
     good=lambda: example(_pair("1, 2, 3, 4")),
-    bad=lambda: example(_pair("1, 2, 4, 3", times=3)),
+    bad=lambda: example(_pair("1, 2, 4, 3", copies=3)),
 )
 def echo_adds_only_the_prompt(group: Group, context: CheckContext) -> Findings:
     """With `echo` the text is the prompt, followed by exactly the text that is generated without `echo`.
@@ -178,7 +178,7 @@ def echo_comes_with_a_completion(group: Group, context: CheckContext) -> Finding
             yield attribute_to(expect(bool(answer.text[end:]), observed, "the completion", answer.at), x.case.id)
 
 
-def _pair(text: str, times: int = 1) -> Group:
+def _pair(text: str, copies: int = 1) -> Group:
     alone = plain(completion(choice(" 3, 4")), {"prompt": "1, 2,", "temperature": 0})
     both = plain(completion(choice(text)), {**ECHO, "temperature": 0})
-    return Group("echo", "example", {"without": (alone,) * times, "with": (both,) * times})
+    return Group("echo", "example", {"without": (alone,) * copies, "with": (both,) * copies})

@@ -43,21 +43,21 @@ def repeats(group: Group, roles: Sequence[str], because: str, context: CheckCont
     if not any(text for reply in replies for _, text in reply):
         yield Inconclusive("every text is empty, so there is nothing to compare")
         return
-    usual, times = commonest(replies)
-    other = next((reply for reply in replies if reply != usual), usual)
-    observed, expected = contrast("".join(text for _, text in other), "".join(text for _, text in usual))
-    if times == len(replies):
+    commonest_reply, count = commonest(replies)
+    other = next((reply for reply in replies if reply != commonest_reply), commonest_reply)
+    observed, expected = contrast("".join(text for _, text in other), "".join(text for _, text in commonest_reply))
+    if count == len(replies):
         yield Satisfied()
     elif len(replies) < 2 * ENOUGH_REPLIES:
-        seen = f"one request returned {observed} and {expected}, {because}"
-        yield Inconclusive(f"{seen}, in {len(replies)} replies; {2 * ENOUGH_REPLIES} are needed", repeat=True)
+        difference = f"one request returned {observed} and {expected}, {because}"
+        yield Inconclusive(f"{difference}, in {len(replies)} replies; {2 * ENOUGH_REPLIES} are needed", repeat=True)
     elif tie := _near_tie_in_all([members(group, role) for role in roles], context):
         yield Inconclusive(f"texts differ, as they may at a near tie: {tie}")
-    elif times * AGREED > len(replies) if promised else times > 1:
-        yield Inconclusive(f"the target is not deterministic: {times} of {len(replies)} replies agree, {because}")
+    elif count * AGREED > len(replies) if promised else count > 1:
+        yield Inconclusive(f"the target is not deterministic: {count} of {len(replies)} replies agree, {because}")
     else:
-        seen = f"{len(set(replies))} different texts in {len(replies)} replies, such as {observed} and {expected}"
-        yield Violation(f"{seen}; expected one text, {because}")
+        difference = f"{len(set(replies))} different texts in {len(replies)} replies, such as {observed} and {expected}"
+        yield Violation(f"{difference}; expected one text, {because}")
 
 
 def _near_tie_in_all(sides: Sequence[Sequence[Exchange]], context: CheckContext) -> str:
@@ -199,8 +199,8 @@ def _with_suffix_behind(replies: Sequence[Exchange], context: CheckContext) -> V
     if not cut or not all(text.endswith(suffix) for _, text, suffix in cut):
         return None
     x, text, suffix = cut[0]
-    seen = f"the text ends with the suffix {show(suffix)}: {show(text[-60:])}, though the limit ended it"
-    return Violation(f"{seen}; expected only what stands before it", case=x.case.id)
+    observed = f"the text ends with the suffix {show(suffix)}: {show(text[-60:])}, though the limit ended it"
+    return Violation(f"{observed}; expected only what stands before it", case=x.case.id)
 
 
 @check(
@@ -227,8 +227,8 @@ def ignore_eos_goes_on(x: Exchange, context: CheckContext) -> Findings:
     if request.get(name) is not True or request.stops or request.get("response_format"):
         return
     for answer in unfiltered_choices(x):
-        seen = f"finish_reason is {show(answer.finish_reason)} with {name}"
-        yield expect(answer.finish_reason != context.stop, seen, show(context.length), answer.at)
+        observed = f"finish_reason is {show(answer.finish_reason)} with {name}"
+        yield expect(answer.finish_reason != context.stop, observed, show(context.length), answer.at)
 
 
 @check(
@@ -256,10 +256,10 @@ def tier_is_reported(group: Group, context: CheckContext) -> Findings:
             continue
         tiers = [tier for document in x.documents if isinstance(tier := _member(document.value, member), str)]
         allowed: Sequence[Any] = context.get("auto", ()) if requested == "auto" else (requested,)
-        seen = f"{member} is {show(tiers[-1])}" if tiers else f"{member} is missing"
-        held = bool(tiers) and (not allowed or tiers[-1] in allowed)
+        observed = f"{member} is {show(tiers[-1])}" if tiers else f"{member} is missing"
+        reported = bool(tiers) and (not allowed or tiers[-1] in allowed)
         expected = " or ".join(map(show, allowed)) or "the tier that served it"
-        yield attribute_to(expect(held, f"{seen} for {show(requested)}", expected), x.case.id)
+        yield attribute_to(expect(reported, f"{observed} for {show(requested)}", expected), x.case.id)
 
 
 def _generated_texts(replies: Iterable[Exchange], context: CheckContext) -> Iterator[str]:

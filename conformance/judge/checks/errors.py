@@ -63,8 +63,8 @@ def error_is_json(x: Exchange, context: CheckContext) -> Findings:
     if isinstance(x.json, Mapping) and declared:
         yield Satisfied("body")
     else:
-        seen = f"HTTP {x.status} with {show(x.header('content-type'))}: {show(x.content[:100])}"
-        yield Violation(f"{seen}; expected application/json and a JSON object", "body")
+        observed = f"HTTP {x.status} with {show(x.header('content-type'))}: {show(x.content[:100])}"
+        yield Violation(f"{observed}; expected application/json and a JSON object", "body")
 
 
 MEMBERS: Final = {"members": ["message", "type", "param", "code"]}
@@ -192,10 +192,10 @@ def error_message_is_clean(x: Exchange, context: CheckContext) -> Findings:
     message = _message(x)[:20_000]
     text = x.content[:20_000].decode("utf-8", "replace")
     sent = x.case.content.decode("utf-8", "replace")
-    for what, pattern in INTERNALS.items():
-        match = pattern.search(message) or (pattern.search(text) if what != "an exception" else None)
+    for internal, pattern in INTERNALS.items():
+        match = pattern.search(message) or (pattern.search(text) if internal != "an exception" else None)
         if match and match[0] not in sent:
-            yield Violation(f"the error has {what}, {show(match[0], 100)}; expected a sentence", "/error/message")
+            yield Violation(f"the error has {internal}, {show(match[0], 100)}; expected a sentence", "/error/message")
             return
     if SERIALISED.match(message):
         yield Violation(f"the message is serialised data, {show(message)}; expected a sentence", "/error/message")
@@ -219,11 +219,11 @@ def error_status_is_documented(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: list the status in the OpenAPI document, or answer with one that is listed.
     """
-    known = {str(status).upper() for status in context.get("statuses", context.contract.errors)}
-    if not known or x.status is None:
+    statuses = {str(status).upper() for status in context.get("statuses", context.contract.errors)}
+    if not statuses or x.status is None:
         return
-    held = bool({str(x.status), f"{x.status // 100}XX", "DEFAULT"} & known)
-    yield expect(held, f"HTTP {x.status}", " or ".join(sorted(known)), "status")
+    documented = bool({str(x.status), f"{x.status // 100}XX", "DEFAULT"} & statuses)
+    yield expect(documented, f"HTTP {x.status}", " or ".join(sorted(statuses)), "status")
 
 
 PART: Final = re.compile(r"^request\.\w+(?:\.\w+)*\.(\w+)\.[\w-]+$")
@@ -259,13 +259,13 @@ def error_names_the_field(group: Group, context: CheckContext) -> Findings:
     if has_param and any(name_pattern(name).search(param) for name in parts):
         yield Satisfied(label(group))
     elif has_param:
-        seen = f"{describe_probe(group, probe, context)}: the error names {show(param)}"
-        yield Violation(f"{seen}; expected {expected}", "/error/param", case=probe.case.id)
+        observed = f"{describe_probe(group, probe, context)}: the error names {show(param)}"
+        yield Violation(f"{observed}; expected {expected}", "/error/param", case=probe.case.id)
     elif any(name_pattern(name).search(error_words(probe)) for name in parts if name in names or "_" in name):
         yield Satisfied(label(group))
     else:
-        seen = f"{describe_probe(group, probe, context)}: {describe_reply(probe)}"
-        yield Violation(f"{seen}; expected a message that names {expected}", "/error", case=probe.case.id)
+        observed = f"{describe_probe(group, probe, context)}: {describe_reply(probe)}"
+        yield Violation(f"{observed}; expected a message that names {expected}", "/error", case=probe.case.id)
 
 
 def _members_under_test(name: str, key: str, context: CheckContext) -> list[str]:
@@ -299,9 +299,9 @@ def error_names_a_sent_field(x: Exchange, context: CheckContext) -> Findings:
     """
     if not isinstance(x.case.body, Mapping) or not isinstance(x.json, Mapping) or not x.refused:
         return
-    named, parameters = _named_members(x.json), context.contract.parameters
-    unsent = [name for name in named if name not in x.case.body and not _may_be_named_unsent(parameters.get(name))]
-    if named:
+    mentioned, parameters = _named_members(x.json), context.contract.parameters
+    unsent = [name for name in mentioned if name not in x.case.body and not _may_be_named_unsent(parameters.get(name))]
+    if mentioned:
         expected = "a member of the request, or one that is required"
         yield expect(not unsent, f"the error names {show(unsent)}, which was not sent", expected, "/error")
 
@@ -358,9 +358,9 @@ def errors_agree_on_both_channels(group: Group, context: CheckContext) -> Findin
     if different:
         plainly, streamed = different[0]
         shapes = f"{_describe_shape(plainly)} in the plain reply, {_describe_shape(streamed)} in the streamed one"
-        seen = f"{describe_probe(group, plainly, context)}: {shapes}"
+        observed = f"{describe_probe(group, plainly, context)}: {shapes}"
         flaky = len(different) < len(conclusive)
-        yield Violation(f"{seen}; expected the same error for both", "/error", case=streamed.case.id, flaky=flaky)
+        yield Violation(f"{observed}; expected the same error for both", "/error", case=streamed.case.id, flaky=flaky)
     else:
         yield Satisfied(label(group))
 
@@ -373,5 +373,5 @@ def _describe_shape(x: Exchange) -> str:
     _, members, values = _shape(x)
     if not isinstance(values, dict):
         return f"{describe_reply(x)} without an error object"
-    listed = ", ".join(f"{name} {value}" for name, value in values.items())
-    return f"{describe_reply(x)} with members {', '.join(members) or 'none'} and {listed}"
+    described = ", ".join(f"{name} {value}" for name, value in values.items())
+    return f"{describe_reply(x)} with members {', '.join(members) or 'none'} and {described}"

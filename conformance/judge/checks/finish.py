@@ -33,18 +33,18 @@ def every_choice_finishes(x: Exchange, context: CheckContext) -> Findings:
     """
     if x.error is not MISSING:
         return
-    held = 0
+    satisfied = 0
     for answer in x.choices.values():
         if answer.finish_reason is not None:
-            held += 1
+            satisfied += 1
         else:
             last = answer.parts[-1]
             value = show(last.value.get("finish_reason", MISSING))
-            where = f"the last of {plural(len(answer.parts), 'part')} of choice {show(answer.index)}"
-            seen = f"finish_reason is {value} in {where}"
-            yield Violation(f"{seen}; expected a reason", last.at)
-    if held:
-        yield Satisfied(count=held)
+            position = f"the last of {plural(len(answer.parts), 'part')} of choice {show(answer.index)}"
+            observed = f"finish_reason is {value} in {position}"
+            yield Violation(f"{observed}; expected a reason", last.at)
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 VALUES = {"values": ["stop", "length", "content_filter"], "null_in_chunks": True}
@@ -69,20 +69,20 @@ def finish_reason_is_one_of(x: Exchange, context: CheckContext) -> Findings:
     """
     values = context.get("values", VALUES["values"])
     null_is_allowed = not x.streamed or context.get("null_in_chunks", True)  # every_choice_finishes judges plain bodies
-    held = 0
+    satisfied = 0
     for document in x.documents:
         for item in document.choices:
             reason = item.get("finish_reason", MISSING)
             if reason is MISSING or (reason is None and null_is_allowed):
                 continue
             if isinstance(reason, str) and reason in values:
-                held += 1
+                satisfied += 1
             else:
                 allowed = [*values, None] if x.streamed and null_is_allowed else values
                 expected = " or ".join("null" if value is None else str(value) for value in allowed)
                 yield Violation(f"finish_reason is {show(reason)}; expected {expected}", document.at)
-    if held:
-        yield Satisfied(count=held)
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 @check(
@@ -107,8 +107,8 @@ def finish_reason_is_settled(x: Exchange, context: CheckContext) -> Findings:
         if len(reasons) == 1:
             yield Satisfied(answer.at)
         else:
-            seen = f"choice {show(answer.index)} finishes with {' and then '.join(map(show, reasons))}"
-            yield Violation(f"{seen}; expected one reason", answer.parts[-1].at)
+            observed = f"choice {show(answer.index)} finishes with {' and then '.join(map(show, reasons))}"
+            yield Violation(f"{observed}; expected one reason", answer.parts[-1].at)
 
 
 @check(
@@ -134,8 +134,8 @@ def no_text_after_finish(x: Exchange, context: CheckContext) -> Findings:
         if late is None:
             yield Satisfied(answer.at)
         else:
-            seen = f"choice {show(answer.index)} has text {show(late.text, 60)} after finish_reason"
-            yield Violation(f"{seen} {show(answer.parts[finished].finish_reason)}; expected no more text", late.at)
+            observed = f"choice {show(answer.index)} has text {show(late.text, 60)} after finish_reason"
+            yield Violation(f"{observed} {show(answer.parts[finished].finish_reason)}; expected no more text", late.at)
 
 
 SCORED = {"max_tokens": 4, "logprobs": 1}
@@ -212,15 +212,15 @@ def length_means_the_limit(x: Exchange, context: CheckContext) -> Findings:
             if not limit or (tokens < limit and used_up):
                 yield Satisfied(at)  # another requirement judges that fewer tokens are listed than counted
             elif tokens:
-                seen = f"choice {show(answer.index)} finishes with {show(reason)} after {plural(tokens, 'token')}"
-                yield expect(tokens >= limit, seen, f"{limit} tokens, its max_tokens", at)
+                observed = f"choice {show(answer.index)} finishes with {show(reason)} after {plural(tokens, 'token')}"
+                yield expect(tokens >= limit, observed, f"{limit} tokens, its max_tokens", at)
         elif may_stop or answer.finish_reason != context.stop:
             continue
         elif not limit:
-            seen = f"choice {show(answer.index)} finishes with {show(context.stop)} though nothing was generated"
-            yield Violation(f"{seen}; expected {show(reason)}, for max_tokens is 0", at)
+            observed = f"choice {show(answer.index)} finishes with {show(context.stop)} though nothing was generated"
+            yield Violation(f"{observed}; expected {show(reason)}, for max_tokens is 0", at)
         elif tokens := _tokens_with_text(answer, request, x.streamed and used_up):
             # A token that ends the text has none itself: of the tokens up to the limit, all but one may have text.
             length = f"{plural(tokens, 'token')} with text"
-            seen = f"choice {show(answer.index)} finishes with {show(context.stop)} after {length}"
-            yield expect(tokens < limit, seen, f"{show(reason)}, as max_tokens is {limit}", at)
+            observed = f"choice {show(answer.index)} finishes with {show(context.stop)} after {length}"
+            yield expect(tokens < limit, observed, f"{show(reason)}, as max_tokens is {limit}", at)

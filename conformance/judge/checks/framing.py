@@ -107,8 +107,8 @@ def body_is_utf8(x: Exchange, context: CheckContext) -> Findings:
     try:
         x.content.decode("utf-8")
     except UnicodeDecodeError as error:
-        seen = show(x.content[max(error.start - 8, 0) : error.start + 8])
-        yield Violation(f"byte {error.start} is not UTF-8, in {seen}; expected UTF-8", f"byte {error.start}")
+        observed = show(x.content[max(error.start - 8, 0) : error.start + 8])
+        yield Violation(f"byte {error.start} is not UTF-8, in {observed}; expected UTF-8", f"byte {error.start}")
     else:
         if x.content:
             yield Satisfied("body")
@@ -270,8 +270,8 @@ def done_is_terminated(x: Exchange, context: CheckContext) -> Findings:
     if x.messages[x.done[0]].terminated:
         yield Satisfied(f"event {x.done[0]}")
     else:
-        seen = show(x.messages[x.done[0]].raw)
-        yield Violation(f"the stream ends with {seen}; expected an empty line after [DONE]", f"event {x.done[0]}")
+        observed = show(x.messages[x.done[0]].raw)
+        yield Violation(f"the stream ends with {observed}; expected an empty line after [DONE]", f"event {x.done[0]}")
 
 
 @check(
@@ -290,8 +290,8 @@ def data_field_has_a_space(x: Exchange, context: CheckContext) -> Findings:
     if not x.messages:
         return
     if match := NO_SPACE.search(x.content):
-        seen = f"a line begins with {show(match[0].strip())}"
-        yield Violation(f"{seen}; expected a space after data:", f"byte {match.start()}")
+        observed = f"a line begins with {show(match[0].strip())}"
+        yield Violation(f"{observed}; expected a space after data:", f"byte {match.start()}")
     else:
         yield Satisfied()
 
@@ -309,9 +309,9 @@ def events_are_data_only(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: leave out `event:` lines. `id:` and `retry:` lines are harmless and not judged.
     """
-    named = next((event for event in x.messages if event.name != "message"), None)
-    if named is not None:
-        yield Violation(f"an event has the name {show(named.name)}; expected none", f"byte {named.start}")
+    with_name = next((event for event in x.messages if event.name != "message"), None)
+    if with_name is not None:
+        yield Violation(f"an event has the name {show(with_name.name)}; expected none", f"byte {with_name.start}")
     elif x.messages:
         yield Satisfied()
 

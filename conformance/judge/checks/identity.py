@@ -38,14 +38,14 @@ def id_is_not_empty(x: Exchange, context: CheckContext) -> Findings:
 
     Fix: set the id before the first chunk or the body is written.
     """
-    held = 0
+    satisfied = 0
     for document, value in _completions(x):
         if value.get("id", MISSING) == "":
             yield Violation('id is ""; expected a string that is not empty', f"{document.at} /id")
         elif isinstance(value.get("id"), str):
-            held += 1
-    if held:
-        yield Satisfied(count=held)
+            satisfied += 1
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 @check(
@@ -66,18 +66,18 @@ def created_is_in_seconds(x: Exchange, context: CheckContext) -> Findings:
     """
     sent = x.last.started_at
     low, high = (sent - DAY, sent + DAY) if sent > EARLIEST else (EARLIEST, LATEST)
-    held = 0
+    satisfied = 0
     for document, value in _completions(x):
         created = value.get("created")
         if isinstance(created, bool) or not isinstance(created, (int, float)):
             continue
         if low <= created <= high:
-            held += 1
+            satisfied += 1
         else:
             expected = f"within a day of {sent:.0f}" if sent > EARLIEST else "Unix seconds"
             yield Violation(f"created is {show(created)}; expected {expected}", f"{document.at} /created")
-    if held:
-        yield Satisfied(count=held)
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 @check(
@@ -97,21 +97,21 @@ def created_agrees_with_the_clock(x: Exchange, context: CheckContext) -> Finding
 
     Fix: take seconds since 1970 in UTC (`int(time.time())`), never those of a local calendar.
     """
-    now = _date_header(x)
-    if now is None:
+    date = _date_header(x)
+    if date is None:
         return
-    held = 0
+    satisfied = 0
     for document, value in _completions(x):
         created = value.get("created")
         if isinstance(created, bool) or not isinstance(created, (int, float)) or not EARLIEST < created < LATEST:
             continue
-        if abs(created - now) <= HALF_AN_HOUR + x.last.elapsed:
-            held += 1
+        if abs(created - date) <= HALF_AN_HOUR + x.last.elapsed:
+            satisfied += 1
         else:
-            seen = f"created is {show(created)}, {abs(created - now) / 3600:.1f} h from the Date header"
-            yield Violation(f"{seen}; expected about {now:.0f}", f"{document.at} /created")
-    if held:
-        yield Satisfied(count=held)
+            observed = f"created is {show(created)}, {abs(created - date) / 3600:.1f} h from the Date header"
+            yield Violation(f"{observed}; expected about {date:.0f}", f"{document.at} /created")
+    if satisfied:
+        yield Satisfied(count=satisfied)
 
 
 def _date_header(x: Exchange) -> float | None:
@@ -156,5 +156,5 @@ def ids_are_unique(group: Group, context: CheckContext) -> Findings:
         yield Satisfied("id", count=len(ids))
     else:
         repeated = next(number for number, id_ in enumerate(ids) if id_ in ids[:number])
-        seen = f"id {show(ids[repeated])} was sent twice"
-        yield Violation(f"{seen}; expected a new one", "id", case=replies[repeated][0].case.id)
+        observed = f"id {show(ids[repeated])} was sent twice"
+        yield Violation(f"{observed}; expected a new one", "id", case=replies[repeated][0].case.id)

@@ -63,15 +63,15 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
     refusals = [x for x in probes if denied(x, control) and x not in successes]
     failures = [x for x in probes if failed(x) and x not in successes]
     if refusals:
-        seen = f"{describe_probe(group, refusals[0], context)}: {describe_reply(refusals[0])}"
+        observed = f"{describe_probe(group, refusals[0], context)}: {describe_reply(refusals[0])}"
         declined = f"or HTTP {' or '.join(map(str, right))}, and 2xx is what" if right else "as"
         expected = f"expected 2xx, {declined} its control has ({control.case.id})"
-        yield Violation(f"{seen}; {expected}", case=refusals[0].case.id, flaky=bool(successes))
+        yield Violation(f"{observed}; {expected}", case=refusals[0].case.id, flaky=bool(successes))
     elif successes:
         yield Satisfied(label(group))
     elif _is_confirmed(failures, context):
-        seen = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}"
-        yield Violation(f"{seen}; expected 2xx, as its control has", case=failures[0].case.id)
+        observed = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}"
+        yield Violation(f"{observed}; expected 2xx, as its control has", case=failures[0].case.id)
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
         yield Inconclusive(reason, bool(failures), _ids(failures))
@@ -119,13 +119,13 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     ]
     failures = [x for x in probes if failed(x) and x not in refusals]
     if wrong:
-        seen = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
-        yield Violation(f"{seen}; expected {expected}", case=wrong[0].case.id, flaky=bool(refusals))
+        observed = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
+        yield Violation(f"{observed}; expected {expected}", case=wrong[0].case.id, flaky=bool(refusals))
     elif refusals:
         yield Satisfied(label(group))
     elif _is_confirmed(failures, context):
-        seen = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}"
-        yield Violation(f"{seen}; expected {expected}", case=failures[0].case.id)
+        observed = f"{describe_probe(group, failures[0], context)}: {describe_reply(failures[0])}"
+        yield Violation(f"{observed}; expected {expected}", case=failures[0].case.id)
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
         yield Inconclusive(reason, bool(failures), _ids(failures))
@@ -133,7 +133,7 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
 
 def _is_confirmed(failures: list[Exchange], context: CheckContext) -> bool:
     """Whether a server error is the target's answer to this request, and not of the moment."""
-    return len(failures) >= ENOUGH_REPLIES or any(x.case.id in context.failing for x in failures)
+    return len(failures) >= ENOUGH_REPLIES or any(x.case.id in context.failing_cases for x in failures)
 
 
 def _ids(replies: list[Exchange]) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def edge_is_observed(group: Group, context: CheckContext) -> Findings:
     Fix: nothing; state in the document whether the value is allowed.
     """
     control, missing = accepted_control(group)
-    probe = group.one("probe")
+    probe = group.first("probe")
     if control is None or probe is None:
         yield Inconclusive(missing or f"{label(group)}: not sent")
     elif accepted(probe):
@@ -221,14 +221,16 @@ def justified_refusal(x: Exchange, context: CheckContext) -> Observation | None:
 def _member_refused_alone(x: Exchange, context: CheckContext) -> str:
     """The member of a refused request that is refused alone as well; empty where the combination was refused."""
     body = x.case.body
-    if not context.alone or not isinstance(body, Mapping):
+    if not context.refused_alone or not isinstance(body, Mapping):
         return ""
     param = error_param(x.json)
     text = param if isinstance(param, str) and param else error_words(x)
-    refused = [name for name in body if name in context.alone and dumps(body[name]) in context.alone[name]]
-    named = [name for name in body if name != "model" and name_pattern(name).search(text)]
-    if not refused and len(named) == 1 and dumps(body[named[0]]) not in context.taken.get(named[0], ()):
-        refused = [name for name in named if name in context.alone]  # another value of it was refused alone
+    refused = [name for name in body if dumps(body[name]) in context.refused_alone.get(name, ())]
+    mentioned = [name for name in body if name != "model" and name_pattern(name).search(text)]
+    if not refused and len(mentioned) == 1:
+        (name,) = mentioned
+        if name in context.refused_alone and dumps(body[name]) not in context.accepted_values.get(name, ()):
+            refused = mentioned  # another value of it was refused alone
     return refused[0] if refused else ""
 
 
@@ -257,7 +259,7 @@ def channels_accept_alike(group: Group, context: CheckContext) -> Findings:
         good, bad, replies = ("plain", "stream", streams) if plain_accepted else ("stream", "plain", plains)
         wrong = [x for x in replies if x.refused or failed(x)]
         if any(x.refused for x in wrong) or _is_confirmed(wrong, context):
-            seen = f"{bad}: {describe_reply(wrong[0])}; {good}: HTTP 200"
-            yield Violation(f"{seen}; expected the same for both", label(group), case=wrong[0].case.id)
+            observed = f"{bad}: {describe_reply(wrong[0])}; {good}: HTTP 200"
+            yield Violation(f"{observed}; expected the same for both", label(group), case=wrong[0].case.id)
         else:
             yield Inconclusive(f"{label(group)}: {describe_reply(replies[0])}", bool(wrong), _ids(wrong))

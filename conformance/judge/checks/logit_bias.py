@@ -102,8 +102,8 @@ def bias_forces(group: Group, context: CheckContext) -> Findings:
             else:
                 text = show(list(forced.tokens)) if forced.tokens else show(forced.text)
                 ids = ", ".join(sorted(biased_ids(x, FORCE)))
-                seen = f"with token {ids} forced the text is {text}"
-                yield Violation(f"{seen}; expected one piece repeated", answer.at, case=x.case.id)
+                observed = f"with token {ids} forced the text is {text}"
+                yield Violation(f"{observed}; expected one piece repeated", answer.at, case=x.case.id)
 
 
 @check(
@@ -153,8 +153,8 @@ def _finding_on_ban(
     if not before.is_conclusive or piece is None:
         return Inconclusive("the text with the forced token does not show the text of that token")
     if piece in now.tokens:
-        seen = f"token {ids} is {show(piece)} and occurs though banned: {show(list(now.tokens))}"
-        return Violation(f"{seen}; expected other tokens")
+        observed = f"token {ids} is {show(piece)} and occurs though banned: {show(list(now.tokens))}"
+        return Violation(f"{observed}; expected other tokens")
     answer = without.choices.get(0) if without is not None else None
     if without is None or answer is None or piece not in biased_text(without, answer, context).tokens:
         return Inconclusive(f"{show(piece)} does not occur without the ban either")

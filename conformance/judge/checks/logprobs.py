@@ -69,9 +69,9 @@ def is_number(value: Any) -> bool:
 
 def example_of(request: Mapping[str, Any], text: str = " 4, 5", **lists: Any) -> Exchange:
     """A reply with one choice and consistent lists, except those given; MISSING leaves one out."""
-    whole = {**logprobs(TOKENS, start=len("1, 2, 3,")), **lists}
-    kept = {name: value for name, value in whole.items() if value is not MISSING}
-    return plain(completion(choice(text, logprobs=kept)), request)
+    members = {**logprobs(TOKENS, start=len("1, 2, 3,")), **lists}
+    present = {name: value for name, value in members.items() if value is not MISSING}
+    return plain(completion(choice(text, logprobs=present)), request)
 
 
 @check(
@@ -165,8 +165,10 @@ def logprob_lists_are_parallel(x: Exchange, context: CheckContext) -> Findings:
             if len(sizes) < 2:
                 continue
             if len(set(sizes.values())) > 1:
-                listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-                yield Violation(f"the lists differ in length ({listed}); expected one entry per token in each", part.at)
+                lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
+                yield Violation(
+                    f"the lists differ in length ({lengths}); expected one entry per token in each", part.at
+                )
                 break
             compared += 1
         else:
@@ -202,13 +204,11 @@ def zero_logprobs_means_sampled_only(x: Exchange, context: CheckContext) -> Find
             yield Violation("logprobs is empty; expected the sampled tokens with their log probabilities", answer.at)
             continue
         tops = [entry.get("top_logprobs") if isinstance(entry, Mapping) else None for entry in lists.get("content", [])]
-        more = [top for top in lists.get("top_logprobs", tops) if isinstance(top, (Mapping, list)) and len(top) > 1]
-        yield expect(
-            not more,
-            f"{len(more)} of {len(tokens)} positions list alternatives, such as {show(more[0] if more else None)}",
-            "at most the sampled token",
-            answer.at,
+        tops = [top for top in lists.get("top_logprobs", tops) if isinstance(top, (Mapping, list)) and len(top) > 1]
+        observed = (
+            f"{len(tops)} of {len(tokens)} positions list alternatives, such as {show(tops[0] if tops else None)}"
         )
+        yield expect(not tops, observed, "at most the sampled token", answer.at)
 
 
 @check(

@@ -91,12 +91,13 @@ def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
         if tokens is None or not answer.text:
             continue
         # The tokens of a stop sequence, or the one that ends a text, may be listed though the text leaves them out.
-        more = answer.finish_reason != context.length and (bool(request.stops) or spells(tokens[:-1], answer.text))
-        if spells(tokens, answer.text, more=more):
+        ended = answer.finish_reason != context.length
+        more = ended and (bool(request.stops) or spells(tokens[:-1], answer.text))
+        if spells(tokens, answer.text, prefix=more):
             yield Satisfied(answer.at)
             continue
         echo = echoed_prompt(request, answer)
-        if echo and spells(tokens, answer.text[len(echo) :], more=more):
+        if echo and spells(tokens, answer.text[len(echo) :], prefix=more):
             continue  # without any token of the prompt: judged by `logprobs_cover_echo`
         if answer.reasoned:
             yield Inconclusive("tokens of reasoning may be listed, and are not part of the text")
@@ -131,8 +132,8 @@ def text_offsets_follow_tokens(x: Exchange, context: CheckContext) -> Findings:
 
 def _has_part_without_offsets(answer: Choice) -> bool:
     """Whether some part of a stream has tokens but no offsets, which no document requires."""
-    lists = [part.logprobs for part in answer.parts if part.logprobs]
-    return any(one.get("tokens") and not isinstance(one.get("text_offset"), list) for one in lists)
+    of_parts = [part.logprobs for part in answer.parts if part.logprobs]
+    return any(lists.get("tokens") and not isinstance(lists.get("text_offset"), list) for lists in of_parts)
 
 
 def _wrong_step(tokens: Sequence[str], offsets: Sequence[Any], text: str) -> str:
@@ -196,7 +197,7 @@ def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
             echo = echoed_prompt(request, answer)
             if echo:  # a text without the prompt is judged by `echo_begins_with_prompt`
                 observed = f"the tokens, {len(tokens)} in all, begin with {show(''.join(tokens[:8]))}"
-                covered = spells(tokens, echo, more=True)
+                covered = spells(tokens, echo, prefix=True)
                 yield expect(covered, observed, f"the tokens of the prompt {show(echo)}", answer.at)
             continue
         all_generated = answer.finish_reason == context.length and not x.reasoned
@@ -243,20 +244,20 @@ def logprobs_count_the_tokens(x: Exchange, context: CheckContext) -> Findings:
     if x.reasoned:
         yield Inconclusive("tokens of reasoning are counted, but need not be listed")
         return
-    listed = sum(len(token_entries(lists)) for _, lists in answers)
-    if completion_tokens and not listed:
+    scored = sum(len(token_entries(lists)) for _, lists in answers)
+    if completion_tokens and not scored:
         return  # judged by `logprobs_are_returned`
     echoed_tokens = request.n * (prompt_tokens or 0) if request.echo else 0
-    if request.echo and listed <= completion_tokens + SPECIAL_TOKENS * len(answers) < completion_tokens + echoed_tokens:
+    if request.echo and scored <= completion_tokens + SPECIAL_TOKENS * len(answers) < completion_tokens + echoed_tokens:
         return  # without any token of the prompt: judged by `logprobs_cover_echo`
     expected = completion_tokens + echoed_tokens
     longest = max((len(stop) for stop in request.stops), default=0)  # a stop sequence may be a token per character
     ended = sum(answer.finish_reason != context.length for answer, _ in answers)
     tolerance = ended * (SPECIAL_TOKENS + longest) + (2 * SPECIAL_TOKENS * len(answers) if request.echo else 0)
-    if listed < expected - tolerance and any(answer.may_reason for answer, _ in answers):
-        yield Inconclusive(f"{listed} tokens have log probabilities, and the others may be tokens of reasoning")
+    if scored < expected - tolerance and any(answer.may_reason for answer, _ in answers):
+        yield Inconclusive(f"{scored} tokens have log probabilities, and the others may be tokens of reasoning")
         return
     parts = f"{completion_tokens} completion tokens"
     if request.echo:
         parts += f" and {request.n} × {prompt_tokens} prompt tokens"
-    yield expect(abs(listed - expected) <= tolerance, f"{listed} tokens have log probabilities", parts)
+    yield expect(abs(scored - expected) <= tolerance, f"{scored} tokens have log probabilities", parts)

@@ -81,15 +81,15 @@ def logprobs_are_finite(x: Exchange, context: CheckContext) -> Findings:
     for answer, lists in choices_with_logprobs(x):
         values = lists.get("token_logprobs", [])
         first_may_be_null = request.echo and bool(request.prompts)
-        named = [(f"token_logprobs[{index}]", value) for index, value in enumerate(values)]
-        if named and named[0][1] is None and first_may_be_null:
-            named = named[1:]
+        entries = [(f"token_logprobs[{index}]", value) for index, value in enumerate(values)]
+        if entries and entries[0][1] is None and first_may_be_null:
+            entries = entries[1:]
         for index, top in alternatives_by_position(lists):
-            named += [(f"top_logprobs[{index}][{show(token, 24)}]", value) for token, value in top.items()]
-        wrong = next(((name, value) for name, value in named if not _is_logprob(value)), None)
+            entries += [(f"top_logprobs[{index}][{show(token, 24)}]", value) for token, value in top.items()]
+        wrong = next(((name, value) for name, value in entries if not _is_logprob(value)), None)
         if wrong:
             yield Violation(f"{wrong[0]} is {show(wrong[1])}; expected a finite number of at most 0", answer.at)
-        elif named:
+        elif entries:
             yield Satisfied(answer.at)
 
 
@@ -133,13 +133,13 @@ def top_logprobs_have_n(x: Exchange, context: CheckContext) -> Findings:
         if request.echo and not tops and len(lists["tokens"]) == 1:
             continue  # only the first token of the prompt, which has no alternatives
         sizes = [len(top) if isinstance(top, Mapping) else 0 for top in tops]
-        most = max(sizes, default=0)
-        if most > number + 1:
-            yield Violation(f"a position lists {most} alternatives; expected {number}, or {number + 1}", answer.at)
+        longest = max(sizes, default=0)
+        if longest > number + 1:
+            yield Violation(f"a position lists {longest} alternatives; expected {number}, or {number + 1}", answer.at)
             continue
         bare = sizes.count(0) - (sizes[-1:] == [0] and _may_end_the_text(answer, context))
         if bare and not limits_alternatives(request, context):
-            observed = f"{bare} of {len(sizes)} positions list none, others up to {most}"
+            observed = f"{bare} of {len(sizes)} positions list none, others up to {longest}"
             yield Violation(f"{observed}; expected {number} alternatives each, or {number + 1}", answer.at)
             continue
         # Tokens with equal spellings share one member of the map, so some positions may list fewer, but not most.
@@ -168,9 +168,9 @@ def _marked(reason: str, text: str, mark: str) -> Exchange:
 
 def _late() -> Exchange:
     """An echo streamed token by token, of which the first has no alternatives."""
-    whole = [logprobs([token], [value], top=2) for token, value in (("1", None), (",", -1.0), (" 2", -0.5))]
-    bare = {**whole[0], "top_logprobs": None}
-    parts = [choice(lists["tokens"][0], finish=None, logprobs=lists) for lists in (bare, *whole[1:])]
+    scored = [logprobs([token], [value], top=2) for token, value in (("1", None), (",", -1.0), (" 2", -0.5))]
+    bare = {**scored[0], "top_logprobs": None}
+    parts = [choice(lists["tokens"][0], finish=None, logprobs=lists) for lists in (bare, *scored[1:])]
     return stream(
         *map(completion, parts), completion(choice("", logprobs=None)), request={**TWO, "echo": True, "prompt": "1,"}
     )
@@ -209,15 +209,16 @@ def sampled_token_is_listed(x: Exchange, context: CheckContext) -> Findings:
     for answer, lists in choices_with_logprobs(x):
         tokens = lists.get("tokens", [])
         sampled = range(first_generated(request, answer, tokens), len(tokens))
-        listed = [(index, tokens[index], top) for index, top in alternatives_by_position(lists) if index in sampled]
-        known = [(index, token, top) for index, token, top in listed if _is_comparable(token)]
+        positions = [(index, tokens[index], top) for index, top in alternatives_by_position(lists) if index in sampled]
+        positions = [(index, token, top) for index, token, top in positions if _is_comparable(token)]
         # The first token of a text may be shown without the space that it begins with.
-        absent = [(token, top) for index, token, top in known if token not in top and (index or f" {token}" not in top)]
+        unlisted = [(index, token, top) for index, token, top in positions if token not in top]
+        absent = [(token, top) for index, token, top in unlisted if index or f" {token}" not in top]
         if absent:
             token, top = absent[0]
-            observed = f"{len(absent)} of {len(known)} sampled tokens are not listed, such as {show(token)}"
+            observed = f"{len(absent)} of {len(positions)} sampled tokens are not listed, such as {show(token)}"
             yield Violation(f"{observed}; expected it among {show(list(top))}", answer.at)
-        elif known:
+        elif positions:
             yield Satisfied(answer.at)
 
 
@@ -356,18 +357,18 @@ def _passed_over_in(few: Choice, many: Choice, number: int) -> Iterator[Finding]
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(tokens, others.get("tokens", []), strict=False))))
     longer = dict(alternatives_by_position(others))
     for index, top in alternatives_by_position(lists):
-        whole = longer.get(index, {})
-        numbers = all(_is_logprob(value) and value > CLAMPED for value in (*top.values(), *whole.values()))
-        if index > same or not whole or not numbers or not all(map(_is_comparable, (*top, *whole))):
+        longer_top = longer.get(index, {})
+        numbers = all(_is_logprob(value) and value > CLAMPED for value in (*top.values(), *longer_top.values()))
+        if index > same or not longer_top or not numbers or not all(map(_is_comparable, (*top, *longer_top))):
             continue
         # the sampled token may be listed in addition, however unlikely it is
-        listed = sorted(top.values(), reverse=True)[:number]
-        passed = {name: value for name, value in whole.items() if name not in top}
-        if listed and passed and max(passed.values()) > listed[-1] + NEAR_TIE:
+        requested = sorted(top.values(), reverse=True)[:number]
+        passed = {name: value for name, value in longer_top.items() if name not in top}
+        if requested and passed and max(passed.values()) > requested[-1] + NEAR_TIE:
             best = max(passed, key=lambda name: passed[name])
             observed = f"{show(best)} with {passed[best]} is not among the {number} alternatives {show(dict(top))}"
-            yield Violation(f"{observed}; expected the {number} likeliest of {show(dict(whole))}", few.at)
-        elif listed:
+            yield Violation(f"{observed}; expected the {number} likeliest of {show(dict(longer_top))}", few.at)
+        elif requested:
             yield Satisfied(few.at)
 
 

@@ -30,9 +30,9 @@ ROLES = ("plain", "stream")
 COLD = {"temperature": 0}
 
 
-def pair(body: Mapping[str, Any], *chunks: Mapping[str, Any], times: int = 1) -> Group:
+def pair(body: Mapping[str, Any], *chunks: Mapping[str, Any], copies: int = 1) -> Group:
     """A plain reply and a stream as a pair, each repeated `times`."""
-    members = {"plain": (plain(body, COLD),) * times, "stream": (stream(*chunks, request=COLD),) * times}
+    members = {"plain": (plain(body, COLD),) * copies, "stream": (stream(*chunks, request=COLD),) * copies}
     return Group("twin", "example", members)
 
 
@@ -61,7 +61,7 @@ def twin_choices_agree(group: Group, context: CheckContext) -> Findings:
     group="twin",
     good=lambda: example(pair(completion(choice()), completion(choice(" 4,", finish=None)), completion(choice(" 5")))),
     bad=lambda: (
-        example(pair(completion(choice()), completion(choice(" 6, 7")), times=ENOUGH_REPLIES))
+        example(pair(completion(choice()), completion(choice(" 6, 7")), copies=ENOUGH_REPLIES))
         + example(pair(completion(choice()), completion(choice(""))))
     ),
 )
@@ -115,7 +115,7 @@ def _lost_text(group: Group, context: CheckContext) -> list[tuple[int, Finding]]
     Scope.GROUP,
     group="twin",
     good=lambda: example(pair(completion(choice()), completion(choice()))),
-    bad=lambda: example(pair(completion(choice()), completion(choice(finish="stop")), times=ENOUGH_REPLIES)),
+    bad=lambda: example(pair(completion(choice()), completion(choice(finish="stop")), copies=ENOUGH_REPLIES)),
 )
 def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     """A choice has the same finish_reason, plain or streamed.
@@ -138,7 +138,7 @@ def twin_finish_agrees(group: Group, context: CheckContext) -> Findings:
     bad=lambda: (
         example(pair(completion(choice(), usage=usage()), completion(choice()), completion(usage=usage(5, 4))))
         + example(
-            pair(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), times=ENOUGH_REPLIES)
+            pair(completion(choice(), usage=usage()), completion(choice(), usage=usage(4, 1)), copies=ENOUGH_REPLIES)
         )
     ),
 )
@@ -191,15 +191,18 @@ def twin_logprobs_agree(group: Group, context: CheckContext) -> Findings:
     Fix: send with each chunk the entries of exactly its tokens, with all offsets counted from the same start.
     """
 
-    def lists(x: Exchange) -> dict[int, tuple[object, ...]]:
+    def logprobs_by_choice(x: Exchange) -> dict[int, tuple[object, ...]]:
         if context.request(x).logprobs is None:
             return {}
         names = ("tokens", "text_offset", "token_logprobs")
-        shown = {index: choice.logprobs or {} for index, choice in x.choices.items() if choice.text}
-        columns = {index: tuple(tuple(_scalars(one.get(name, []))) for name in names) for index, one in shown.items()}
+        lists = {index: choice.logprobs or {} for index, choice in x.choices.items() if choice.text}
+        columns = {
+            index: tuple(tuple(_scalars(of_choice.get(name, []))) for name in names)
+            for index, of_choice in lists.items()
+        }
         return {index: column if any(column) else () for index, column in columns.items()}
 
-    yield from compare(group, ROLES, lists, "logprobs (tokens, offsets, values)", context, same=_close)
+    yield from compare(group, ROLES, logprobs_by_choice, "logprobs (tokens, offsets, values)", context, same=_close)
 
 
 def _scalars(values: list[Any]) -> list[Any]:

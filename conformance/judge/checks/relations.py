@@ -28,13 +28,13 @@ from conformance.model.exchange import Exchange, Group
 COLD = {"temperature": 0}
 
 
-def _pair(kind: str, roles: Sequence[str], answers: Sequence[str], times: int = 1, finish: str = "length") -> Group:
+def _pair(kind: str, roles: Sequence[str], answers: Sequence[str], copies: int = 1, finish: str = "length") -> Group:
     """A group of two roles with these texts; `finish` is the finish_reason of the first."""
     replies = [
         plain(completion(choice(text, finish=reason)), {**COLD, "user": role})
         for text, reason, role in zip(answers, (finish, "length"), roles, strict=True)
     ]
-    return Group(kind, "example", {role: (reply,) * times for role, reply in zip(roles, replies, strict=True)})
+    return Group(kind, "example", {role: (reply,) * copies for role, reply in zip(roles, replies, strict=True)})
 
 
 def _is_about_parameter(group: Group, context: CheckContext) -> bool:
@@ -174,13 +174,13 @@ def batch_usage_is_the_sum(group: Group, context: CheckContext) -> Findings:
         return
     alone = [members(group, role) for role in roles]
     batch = members(group, "batch")
-    each = [count for replies in alone if (count := counted(replies[0], "prompt_tokens")) is not None]
+    of_prompts = [count for replies in alone if (count := counted(replies[0], "prompt_tokens")) is not None]
     for x in batch:
         count = counted(x, "prompt_tokens")
-        if count is not None and len(each) == len(roles):
+        if count is not None and len(of_prompts) == len(roles):
             observed = f"prompt_tokens is {count} for the batch"
-            total = f"{sum(each)} ({' + '.join(map(str, each))})"
-            yield attribute_to(expect(count == sum(each), observed, total, "usage"), x.case.id)
+            total = f"{sum(of_prompts)} ({' + '.join(map(str, of_prompts))})"
+            yield attribute_to(expect(count == sum(of_prompts), observed, total, "usage"), x.case.id)
     answers = [text for replies in alone for text in texts(replies[0]).values()]
     same = [x for x in batch if list(texts(x).values()) == answers]
     steady = all(constant(map(texts, replies)) for replies in alone)
@@ -204,8 +204,8 @@ def _completion_tokens(replies: Iterable[Exchange]) -> int | None:
 
 def _single_roles(group: Group) -> list[str]:
     """The roles of the prompts that were sent alone, in the order of the batch."""
-    named = (role for role in group.members if role.startswith("single-") and role[7:].isdecimal())
-    return sorted(named, key=lambda role: int(role[7:]))
+    single = (role for role in group.members if role.startswith("single-") and role[7:].isdecimal())
+    return sorted(single, key=lambda role: int(role[7:]))
 
 
 @check(
@@ -304,14 +304,14 @@ def cut_text_finishes_with_length(group: Group, context: CheckContext) -> Findin
         elif not wrong:
             yield Satisfied(f"choice {index}")
         else:
-            observed, whole = contrast(texts(wrong[0])[index], model.text)
+            observed, continued = contrast(texts(wrong[0])[index], model.text)
             reason = f"finish_reason is {show(finish_reasons(wrong[0])[index])} after {observed}"
             if min(len(shorts), len(wholes)) < ENOUGH_REPLIES:
-                unconfirmed = f"{reason}, though a higher limit gives {whole}; needs {ENOUGH_REPLIES} replies of each"
-                yield Inconclusive(unconfirmed, repeat=True)
+                reason = f"{reason}, though a higher limit gives {continued}"
+                yield Inconclusive(f"{reason}; needs {ENOUGH_REPLIES} replies of each", repeat=True)
             elif constant(wholes) and constant([texts(x)[index] for x in shorts]):
                 flaky = len(wrong) < len(cut)
-                message = f"{reason}; expected {show(context.length)}, as a higher limit gives {whole}"
+                message = f"{reason}; expected {show(context.length)}, as a higher limit gives {continued}"
                 yield Violation(message, f"choice {index}", wrong[0].case.id, flaky=flaky)
             else:
                 yield Inconclusive("the target is not deterministic: the text differs between replies to one request")
@@ -319,18 +319,18 @@ def cut_text_finishes_with_length(group: Group, context: CheckContext) -> Findin
 
 def _continues(text: str, wholes: Sequence[str]) -> bool:
     """Whether every text under the higher limit begins with this one and is longer."""
-    return all(whole.startswith(text) and len(whole) > len(text) for whole in wholes)
+    return all(longer.startswith(text) and len(longer) > len(text) for longer in wholes)
 
 
-def _batch(answers: Sequence[str], times: int = 1, counts: tuple[int, int] = (8, 8)) -> Group:
-    whole = completion(*(choice(text, index) for index, text in enumerate(answers)), usage=usage(*counts))
-    batch = plain(whole, {**COLD, "prompt": ["1, 2, 3,", "a"]})
+def _batch(answers: Sequence[str], copies: int = 1, counts: tuple[int, int] = (8, 8)) -> Group:
+    body = completion(*(choice(text, index) for index, text in enumerate(answers)), usage=usage(*counts))
+    batch = plain(body, {**COLD, "prompt": ["1, 2, 3,", "a"]})
     first = plain(completion(choice(" 4"), usage=usage(4, 4)), COLD)
     second = plain(completion(choice(" b"), usage=usage(4, 4)), {**COLD, "prompt": "a"})
-    return group("batch", "two", batch=[batch] * times, single_0=[first] * times, single_1=[second] * times)
+    return group("batch", "two", batch=[batch] * copies, single_0=[first] * copies, single_1=[second] * copies)
 
 
-def _many(answers: Sequence[str], times: int = 1) -> Group:
-    one = plain(completion(choice(" 4")), COLD)
+def _many(answers: Sequence[str], copies: int = 1) -> Group:
+    single = plain(completion(choice(" 4")), COLD)
     many = plain(completion(*(choice(text, index) for index, text in enumerate(answers))), {**COLD, "n": len(answers)})
-    return group("many", one=[one] * times, many=[many] * times)
+    return group("many", one=[single] * copies, many=[many] * copies)

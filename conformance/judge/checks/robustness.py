@@ -155,12 +155,12 @@ def _silence(group: Group) -> Finding:
     """The finding on a target that answers nothing any more, not even what it answered before."""
     again, without, before = (group.all(role) for role in ("again", "without", "before"))
     case, error = (without or again)[0].case, again[-1].last.error
-    seen = f"no response to {len(without)} requests, first to {show(case.content, 160)}"
-    seen += f" after {show(before[-1].case.content, 160)} was answered" if before else ""
-    seen += f", nor to {len(again)} that had been answered before ({show(error, 80)})"
+    observed = f"no response to {len(without)} requests, first to {show(case.content, 160)}"
+    observed += f" after {show(before[-1].case.content, 160)} was answered" if before else ""
+    observed += f", nor to {len(again)} that had been answered before ({show(error, 80)})"
     if len(again) < ENOUGH_REPLIES or UNREACHABLE.search(error):
-        return Inconclusive(seen)
-    return Violation(f"{seen}; expected HTTP 2xx", case=case.id)
+        return Inconclusive(observed)
+    return Violation(f"{observed}; expected HTTP 2xx", case=case.id)
 
 
 def _after(text: str) -> Group:

@@ -88,14 +88,14 @@ def _drawn(x: Exchange, context: CheckContext) -> Mapping[int, str]:
 
 
 def _finding_on_equal_texts(
-    equal: Sequence[Sequence[str]], where: str, replies: Sequence[Exchange], context: CheckContext
+    equal: Sequence[Sequence[str]], in_words: str, replies: Sequence[Exchange], context: CheckContext
 ) -> Finding:
-    seen = f"the text is the same {where}, {len(replies)} times, such as {show(equal[0][0])}"
+    observed = f"the text is the same {in_words}, {len(replies)} times, such as {show(equal[0][0])}"
     if not _is_improbable(replies, context):
-        return Inconclusive(f"{seen}; a model that is certain of it generates no other")
+        return Inconclusive(f"{observed}; a model that is certain of it generates no other")
     if len(replies) < DRAWS:
-        return Inconclusive(f"{seen}; {DRAWS} times are needed", repeat=True)
-    return Violation(f"{seen}; expected different ones")
+        return Inconclusive(f"{observed}; {DRAWS} times are needed", repeat=True)
+    return Violation(f"{observed}; expected different ones")
 
 
 def _is_improbable(replies: Sequence[Exchange], context: CheckContext) -> bool:
@@ -123,9 +123,9 @@ def _logprob(answer: Choice, request: RequestView) -> float | None:
     return sum(values) if values else None
 
 
-def _varied(drawn: Sequence[str], scored: float | None = None, **more: Any) -> Group:
+def _varied(drawn: Sequence[str], scored: float | None = None, **members: Any) -> Group:
     """Texts drawn for one prompt or several, each with the log probability `scored`, if given."""
-    request = {"temperature": 1.9, **more}
+    request = {"temperature": 1.9, **members}
     prompts = request["prompt"] if isinstance(request.get("prompt"), list) else [""]
     replies = []
     for text in drawn:

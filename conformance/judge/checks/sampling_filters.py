@@ -110,14 +110,14 @@ def least_mass(likelier: Sequence[float], top: Mapping[str, Any], request: Reque
     power = 1 / request.number("temperature", 1)
     if power <= 1:
         return after
-    listed = sorted(top.values(), reverse=True)
-    least = listed[: request.logprobs][-1]
-    unlisted = max(0.0, 1 - sum(map(exp, listed)))
-    whole = sum(exp(logprob * power) for logprob in listed) + unlisted * exp(least * (power - 1))
-    return min(after, sum(exp(logprob * power) for logprob in likelier) / whole)
+    listed_logprobs = sorted(top.values(), reverse=True)
+    least = listed_logprobs[: request.logprobs][-1]
+    unlisted = max(0.0, 1 - sum(map(exp, listed_logprobs)))
+    total = sum(exp(logprob * power) for logprob in listed_logprobs) + unlisted * exp(least * (power - 1))
+    return min(after, sum(exp(logprob * power) for logprob in likelier) / total)
 
 
-def _sampled(name: str, value: float, at: float, **more: float) -> Exchange:
+def _sampled(name: str, value: float, at: float, **parameters: float) -> Exchange:
     """A reply whose token has the log probability `at`, beside the likeliest one with -0.7."""
     lists = {**logprobs([" 4"], [at]), "top_logprobs": [{" 5": -0.7, " 4": at}]}
-    return plain(completion(choice(" 4", logprobs=lists)), {"logprobs": 2, name: value, **more})
+    return plain(completion(choice(" 4", logprobs=lists)), {"logprobs": 2, name: value, **parameters})

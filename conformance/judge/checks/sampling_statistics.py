@@ -86,19 +86,17 @@ def _leave_several_tokens(replies: Sequence[Exchange], context: CheckContext) ->
 
     A nearly flat distribution stays one at a low temperature, and its nucleus of 1 % holds many tokens.
     """
-    shown = []
+    undecided = []
     for x in replies:
         request = context.request(x)
         temperature, top_p = request.number("temperature", 1), request.number("top_p", 1)
         for answer in x.choices.values():
             first = next(iter((answer.logprobs or {}).get("top_logprobs", ())), None)
-            listed = sorted(filter(is_number, first.values()), reverse=True) if isinstance(first, Mapping) else []
-            if len(listed) > 1:
-                decided = listed[0] - listed[1] >= DECIDED * temperature or (
-                    top_p < 1 and exp(min(listed[0], 0)) >= top_p
-                )
-                shown.append(not decided)
-    return sum(shown) * 2 > len(shown)
+            values = sorted(filter(is_number, first.values()), reverse=True) if isinstance(first, Mapping) else []
+            if len(values) > 1:
+                fills_nucleus = top_p < 1 and exp(min(values[0], 0)) >= top_p
+                undecided.append(not (fills_nucleus or values[0] - values[1] >= DECIDED * temperature))
+    return sum(undecided) * 2 > len(undecided)
 
 
 def _arms(group: Group, narrow: str) -> tuple[tuple[Exchange, ...], tuple[Exchange, ...]]:
@@ -161,9 +159,11 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
         yield Satisfied()
         return
     if p_reversed <= RISK:
-        seen = f"{len(set(narrow))} of {len(narrow)} texts differ at the narrow end, {len(set(wide))} at the wide end"
+        observed = (
+            f"{len(set(narrow))} of {len(narrow)} texts differ at the narrow end, {len(set(wide))} at the wide end"
+        )
         expected = "expected fewer at the narrow end"
-        yield Violation(f"{seen} (p = {p_reversed:.0e}); {expected}", case=_most_varied(arms[0]).case.id)
+        yield Violation(f"{observed} (p = {p_reversed:.0e}); {expected}", case=_most_varied(arms[0]).case.id)
         return
     # Equal choices of one request count once: they may share one computation, whose rounding differs in the next.
     distinct = _draws(arms[0], independent=False)
@@ -174,15 +174,15 @@ def parameter_spreads_texts(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive("many tokens are about equally likely, and the narrow end leaves several of them")
         return
     if p_agreement <= RISK and narrowed:
-        seen = f"only {agreeing} of {len(distinct)} texts agree at the narrow end"
+        observed = f"only {agreeing} of {len(distinct)} texts agree at the narrow end"
         p_value = f"p = {p_agreement:.0e} where {AGREEMENT:.0%} agree"
-        yield Violation(f"{seen} ({p_value}); expected one text", case=_most_varied(arms[0]).case.id)
+        yield Violation(f"{observed} ({p_value}); expected one text", case=_most_varied(arms[0]).case.id)
         return
     p_equal = _probability_of_equal_texts(arms[1], context, independent=independent) if len(set(wide)) == 1 else 1.0
     if p_equal <= RISK:
-        seen = f"all {len(wide)} texts at the wide end are {show(wide[0])}"
+        observed = f"all {len(wide)} texts at the wide end are {show(wide[0])}"
         p_value = f"p <= {p_equal:.0e} by their own log probabilities"
-        yield Violation(f"{seen} ({p_value}); expected different ones", case=arms[1][0].case.id)
+        yield Violation(f"{observed} ({p_value}); expected different ones", case=arms[1][0].case.id)
         return
     yield Inconclusive(f"{len(narrow)} and {len(wide)} replies show no effect (p = {p_effect:.0e}, above {RISK:.0e})")
 
@@ -244,12 +244,12 @@ def penalty_reduces_repetition(group: Group, context: CheckContext) -> Findings:
     elif p_reversed <= RISK < _p_reversed_at_equal_length(low, high):
         yield Inconclusive("texts with the penalty repeat themselves more, but not in as many words as those without")
     elif p_reversed <= RISK:
-        seen = f"texts repeat {_mean(high_scores)} of their words with the penalty, {_mean(low_scores)} without"
-        yield Violation(f"{seen} (p = {p_reversed:.0e}); expected fewer with it", case=arms[1][0].case.id)
+        observed = f"texts repeat {_mean(high_scores)} of their words with the penalty, {_mean(low_scores)} without"
+        yield Violation(f"{observed} (p = {p_reversed:.0e}); expected fewer with it", case=arms[1][0].case.id)
     elif constant and low[0] == high[0] and _is_without_effect(arms[0][0], arms[1][0], context):
-        times = sum(len(x.choices) for arm in arms for x in arm)
-        seen = f"the text is {show(low[0])} at both ends of the penalty, in all of {times} choices"
-        yield Violation(f"{seen}; expected less repetition at the upper end", case=arms[1][0].case.id)
+        choice_count = sum(len(x.choices) for arm in arms for x in arm)
+        observed = f"the text is {show(low[0])} at both ends of the penalty, in all of {choice_count} choices"
+        yield Violation(f"{observed}; expected less repetition at the upper end", case=arms[1][0].case.id)
     else:
         yield Inconclusive(f"{len(low)} and {len(high)} replies show no effect (p = {p_effect:.0e}, above {RISK:.0e})")
 
@@ -260,10 +260,10 @@ def _p_reversed_at_equal_length(low: Sequence[str], high: Sequence[str]) -> floa
     The longer a text is, the more of its words have occurred before, whatever the penalty.
     """
     arms = [[words for text in drawn if len(words := _WORD.findall(text)) >= ENOUGH_WORDS] for drawn in (low, high)]
-    if any(len(kept) * 2 <= len(drawn) for kept, drawn in zip(arms, (low, high), strict=True)):
+    if any(len(long_enough) * 2 <= len(drawn) for long_enough, drawn in zip(arms, (low, high), strict=True)):
         return 1.0
-    length = min(len(words) for kept in arms for words in kept)
-    low_scores, high_scores = ([_repetition(words[:length]) for words in kept] for kept in arms)
+    length = min(len(words) for long_enough in arms for words in long_enough)
+    low_scores, high_scores = ([_repetition(words[:length]) for words in long_enough] for long_enough in arms)
     return rank_sum_p_value(low_scores, high_scores)
 
 

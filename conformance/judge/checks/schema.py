@@ -31,8 +31,8 @@ def json_type(value: Any) -> str:
 
 def _is_type(value: Any, name: str) -> bool:
     """Whether a value is of a type as JSON Schema names it; 1.0 is an integer there."""
-    named = json_type(value)
-    return named == name or (name == "integer" and named == "number" and value == value // 1)
+    actual = json_type(value)
+    return actual == name or (name == "integer" and actual == "number" and value == value // 1)
 
 
 def _in_enum(value: Any, options: list[Any]) -> bool:

@@ -108,11 +108,11 @@ def _first_matches(full: str, stops: tuple[str, ...]) -> Iterator[Match]:
         yield from (match for match in matches if match is not earliest and match.start < earliest.end)
 
 
-def _example(text: str, finish: str = "stop", times: int = 1, stops: Sequence[str] = ("EF",)) -> Group:
+def _example(text: str, finish: str = "stop", copies: int = 1, stops: Sequence[str] = ("EF",)) -> Group:
     """Part of the alphabet, which should be cut at `EF`."""
-    whole = plain(completion(choice("DEF GHIJ")), {"temperature": 0})
+    uncut = plain(completion(choice("DEF GHIJ")), {"temperature": 0})
     cut = plain(completion(choice(text, finish=finish)), {"temperature": 0, "stop": [*stops]})
-    return Group("cut", "example", {"without": (whole,) * times, "with": (cut,) * times})
+    return Group("cut", "example", {"without": (uncut,) * copies, "with": (cut,) * copies})
 
 
 @check(
@@ -120,7 +120,7 @@ def _example(text: str, finish: str = "stop", times: int = 1, stops: Sequence[st
     Scope.GROUP,
     group="cut",
     good=lambda: example(_example("D")) + example(_example("DEF")),
-    bad=lambda: example(_example("DEF G", stops=("HI", "EF"))) + example(_example("", times=3)),
+    bad=lambda: example(_example("DEF G", stops=("HI", "EF"))) + example(_example("", copies=3)),
 )
 def stop_cuts_earliest(group: Group, context: CheckContext) -> Findings:
     """The first match of any stop sequence ends the text, and nothing before it is lost.
@@ -292,7 +292,7 @@ def stop_finishes_with_stop(group: Group, context: CheckContext) -> Findings:
     Scope.GROUP,
     group="never",
     good=lambda: example(_unmatched(" 4, 5")),
-    bad=lambda: example(_unmatched(" 4,", times=3)),
+    bad=lambda: example(_unmatched(" 4,", copies=3)),
 )
 def stop_that_never_matches(group: Group, context: CheckContext) -> Findings:
     """A parameter that does not concern the text, such as a stop sequence that never occurs, leaves it unchanged.
@@ -343,7 +343,7 @@ def _at_the_limit(finish: str) -> Group:
     return Group("never", "stop", {"without": (whole,), "with": (other,)})
 
 
-def _unmatched(text: str, times: int = 1) -> Group:
-    whole = plain(completion(choice()), {"temperature": 0})
+def _unmatched(text: str, copies: int = 1) -> Group:
+    without_stop = plain(completion(choice()), {"temperature": 0})
     other = plain(completion(choice(text)), {"temperature": 0, "stop": "QQQ"})
-    return Group("never", "stop", {"without": (whole,) * times, "with": (other,) * times})
+    return Group("never", "stop", {"without": (without_stop,) * copies, "with": (other,) * copies})

@@ -18,21 +18,20 @@ def _same_in_all_chunks(x: Exchange, name: str) -> Finding | None:
     """Whether all chunks with choices or usage have the same value of a member; None with fewer than two chunks."""
     if not x.streamed:
         return None
-    seen: dict[Any, str] = {}
+    positions: dict[Any, str] = {}
     count = 0
     for document in x.documents:
         value = document.value.get(name) if isinstance(document.value, Mapping) else None
         if isinstance(value, (str, int, float)) and (document.choices or document.usage):
             count += 1
-            seen.setdefault(value, document.at)
+            positions.setdefault(value, document.at)
     if count < 2:
         return None
-    if len(seen) == 1:
+    if len(positions) == 1:
         return Satisfied(name)
-    (first, _), (second, at) = list(seen.items())[:2]
-    return Violation(
-        f"{name} is {show(second)} after {show(first)} ({len(seen)} values in all); expected one value", f"{at} /{name}"
-    )
+    (first, _), (second, at) = list(positions.items())[:2]
+    observed = f"{name} is {show(second)} after {show(first)} ({len(positions)} values in all)"
+    return Violation(f"{observed}; expected one value", f"{at} /{name}")
 
 
 TWO_IDS = (completion(choice(finish=None), id="cmpl-1"), completion(choice(), id="cmpl-2"))
@@ -117,11 +116,11 @@ def chunk_has_choices(x: Exchange, context: CheckContext) -> Findings:
         ):
             empty.append((document, opened))
     for document, is_later in empty:
-        seen = f"choices is {show(document.value.get('choices', 'absent'), 60)} in a chunk without usage"
+        observed = f"choices is {show(document.value.get('choices', 'absent'), 60)} in a chunk without usage"
         if is_later:
-            yield Violation(f"{seen}; expected a choice", document.at)
+            yield Violation(f"{observed}; expected a choice", document.at)
         else:
-            yield Observation("chunks without choices that open a stream", seen, document.at)
+            yield Observation("chunks without choices that open a stream", observed, document.at)
     if not any(is_later for _, is_later in empty):
         yield Satisfied()
 

@@ -219,9 +219,9 @@ def usage_without_asking(x: Exchange, context: CheckContext) -> Findings:
     if not x.streamed or not x.documents or context.request(x).include_usage:
         return
     if len(x.reports) > 1:
-        place = "in several chunks"
+        position = "in several chunks"
     elif x.reports:
-        place = "in a chunk with a choice" if x.reports[0].choices else "in a chunk without choices"
+        position = "in a chunk with a choice" if x.reports[0].choices else "in a chunk without choices"
     else:
-        place = "null" if any(document.usage is None for document in x.documents) else "absent"
-    yield Observation("usage in a stream without include_usage", place)
+        position = "null" if any(document.usage is None for document in x.documents) else "absent"
+    yield Observation("usage in a stream without include_usage", position)

@@ -125,9 +125,9 @@ def completion_tokens_within_limit(x: Exchange, context: CheckContext) -> Findin
     zero_is_a_limit = context.contract.binding("max_tokens_zero") is not None
     if generated is None or request.max_tokens is None or request.max_tokens < (0 if zero_is_a_limit else 1):
         return
-    most = request.max_tokens * request.best_of * max(len(request.prompts), 1)
-    expected = f"at most {show(most)} ({show(request.max_tokens)} for each candidate)"
-    yield expect(generated <= most, f"completion_tokens is {show(generated)}", expected, f"{x.reports[-1].at} /usage")
+    limit = request.max_tokens * request.best_of * max(len(request.prompts), 1)
+    expected = f"at most {show(limit)} ({show(request.max_tokens)} for each candidate)"
+    yield expect(generated <= limit, f"completion_tokens is {show(generated)}", expected, f"{x.reports[-1].at} /usage")
 
 
 @check(

@@ -44,12 +44,12 @@ def settings_of(x: Exchange, contract: Contract) -> Settings:
     if not isinstance(case.body, Mapping):
         return frozenset({_OTHER_FORM})
     view = RequestView(case.body, contract.defaults)
-    named = {name for name, (_, test) in _TESTS.items() if test(view)}
+    names = {name for name, (_, test) in _TESTS.items() if test(view)}
     for name, value in case.body.items():
         if name not in _TESTED and value is not None and not json_equal(value, contract.defaults.get(name)):
-            named.add(name)
+            names.add(name)
     ordinary = case.credential is Credential.KEY and case.method == contract.method and not case.path
-    return frozenset(named if ordinary else {*named, _OTHER_FORM})
+    return frozenset(names if ordinary else {*names, _OTHER_FORM})
 
 
 def distinguishing(failing: Sequence[Settings], passing: Collection[Settings]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import Final
 
 
@@ -18,24 +18,6 @@ class Harm(IntEnum):
     ACCESS = 5
     LENIENCY = 6
     WORDING = 7
-
-
-class Topic(StrEnum):
-    """What of a reply a check looks at. A later topic is read from an earlier one, so it can break because of it."""
-
-    ANSWER = "answer"  # whether there is a reply at all, and a complete one
-    FRAMING = "framing"
-    MEMBER = "member"
-    IDENTITY = "identity"
-    CHOICES = "choices"
-    TEXT = "text"
-    LIMIT = "limit"
-    FINISH = "finish"
-    COUNTS = "counts"
-    LOGPROBS = "logprobs"
-    RELATION = "relation"
-    ERRORS = "errors"
-    HEADERS = "headers"
 
 
 @dataclass(frozen=True, slots=True)
