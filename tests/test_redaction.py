@@ -12,6 +12,8 @@ import zlib
 from urllib.parse import quote, unquote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conformance.cli import _guarded
 from conformance.config import targets
@@ -19,7 +21,7 @@ from conformance.config.settings import settings
 from conformance.contract import load
 from conformance.model.exchange import Attempt, Piece
 from conformance.model.redaction import Redaction, without_userinfo
-from conformance.model.secret_forms import LEAST_PART, is_common
+from conformance.model.secret_forms import CODINGS, LEAST_PART, is_common
 from conformance.run import locked_run
 from conformance.run.launch import target_from_settings
 from conformance.send import Target
@@ -372,3 +374,10 @@ def test_a_key_that_is_a_word_is_named_since_it_is_not_masked():
     headers = (("X-Api-Key", "create"), ("X-Auth", "Bearer 8f14e45fceea167a"))
     assert Target("https://h/v1", "/", key="object", headers=headers).common_secrets == ("the key", "X-Api-Key")
     assert Target("https://h/v1", "/", key="EMPTY").common_secrets == ()
+
+
+@given(st.lists(st.sampled_from([*r"\\\ux1074abfnrt/", '"', "\xff", "\0", "é"])).map("".join), st.binary())
+def test_escapes_that_are_undone_kind_after_kind_are_undone_as_one_after_another(text, other):
+    coding = CODINGS[0]
+    for data in (text.encode("latin-1"), text.encode("utf-8"), other):
+        assert coding.undone(data) == coding.unit.sub(coding.decode, data)

@@ -52,11 +52,24 @@ class Coding:
     unit: re.Pattern[bytes]
     decode: Callable[[re.Match[bytes]], bytes]
     dropped: bytes = b""
+    letters: tuple[tuple[bytes, bytes], ...] = ()  # units of two bytes, the sign itself escaped first
 
     def undone(self, data: bytes) -> bytes:
         if self.dropped:
             return data.translate(None, self.dropped)
-        return self.unit.sub(self.decode, data) if self.sign in data else data
+        if self.sign not in data:
+            return data
+        if not self.letters or _PLACEHOLDER in data:
+            return self.unit.sub(self.decode, data)
+        # JSON inside JSON has millions of units; replacing one kind after another is ten times as fast
+        (itself, _), *others = self.letters
+        text = data.replace(itself, _PLACEHOLDER)
+        for unit, plain in others:
+            text = text.replace(unit, plain)
+        parts = text.split(_PLACEHOLDER)
+        if self.sign in text:
+            parts = [self.unit.sub(self.decode, part) for part in parts]
+        return self.sign.join(parts)
 
     def spans(self, data: bytes, decoded: Iterable[Span]) -> list[Span]:
         """The spans of `data` that became these spans when the coding was undone; what was dropped between stays."""
@@ -73,13 +86,19 @@ class Coding:
         return merged((starts[index], ends[index]) for start, end in decoded for index in range(start, end))
 
 
+_LETTERS: Final = {
+    b"\\": b"\\", b'"': b'"', b"/": b"/", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t",
+}  # fmt: skip
+_PLACEHOLDER: Final = b"\xff"  # no byte of any text in UTF-8
+
+
 def _escape(match: re.Match[bytes]) -> bytes:
     letter, byte, octal, short = match.groups()
     if letter:
         return chr(int(letter, 16)).encode("utf-8", "surrogatepass")
     if byte or octal:
         return bytes([int(byte, 16) if byte else int(octal, 8) % 256])
-    return {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}.get(short, short)
+    return _LETTERS[short]
 
 
 def _entity(match: re.Match[bytes]) -> bytes:
@@ -87,7 +106,12 @@ def _entity(match: re.Match[bytes]) -> bytes:
 
 
 CODINGS: Final = (
-    Coding(b"\\", re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{3})|([\"\\/bfnrt]))"), _escape),
+    Coding(
+        b"\\",
+        re.compile(rb"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-7]{3})|([\"\\/bfnrt]))"),
+        _escape,
+        letters=tuple((b"\\" + letter, plain) for letter, plain in _LETTERS.items()),
+    ),
     Coding(b"%", re.compile(rb"%([0-9a-fA-F]{2})"), lambda match: binascii.unhexlify(match[1])),
     Coding(b"=", re.compile(rb"=([0-9a-fA-F]{2})"), lambda match: binascii.unhexlify(match[1])),
     Coding(b"&", re.compile(rb"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8}[0-9]{0,2});?"), _entity),

@@ -39,7 +39,7 @@ class CaseGroup:
     is what a later phase makes of the replies: the budget counts it together with what it depends on. `guaranteed`
     groups are the least of their kind that a profile sends, whatever else there is to send. `kinds` are what the group
     tries that servers treat alike whatever the parameter is: a check, and a kind of values or of requests. `served`
-    caches the requirements that the group shows, see `RequirementCoverage.by`.
+    and `goals` cache what the group shows, see `RequirementCoverage.by` and `RequirementCoverage.goals`.
     """
 
     phase: str
@@ -50,6 +50,7 @@ class CaseGroup:
     guaranteed: bool = False
     kinds: tuple[str, ...] = ()
     served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
+    goals: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def by_identity(self) -> tuple[tuple[str, RequestCase], ...]:

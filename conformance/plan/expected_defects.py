@@ -8,7 +8,7 @@ has shown them yet, each with its share of the defects that its check would have
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -40,19 +40,23 @@ class ExpectedDefects:
     _gains: dict[tuple[str, int], float] = field(default_factory=dict)
     _weights: dict[tuple[str, str], float] = field(default_factory=dict)
     _contexts: dict[bytes, tuple[str, ...]] = field(default_factory=dict)
+    _shown: dict[int, tuple[CaseGroup, Shown]] = field(default_factory=dict)  # by identity: hashing a group is slow
 
     def of(self, case_group: CaseGroup) -> Shown:
         """By context, the promises that a case group shows."""
-        found: dict[str, int] = {}
-        later = case_group.then.cases if case_group.then else ()
-        for case in (*case_group.cases, *later):
-            self._add(found, case, case_group.kinds)
-        return found
+        if id(case_group) not in self._shown:
+            shown: dict[str, int] = {}
+            later = case_group.then.cases if case_group.then else ()
+            for case in (*case_group.cases, *later):
+                self._add(shown, case, case_group.kinds)
+            self._shown[id(case_group)] = case_group, shown
+        return self._shown[id(case_group)][1]
 
-    def count(self, case_group: CaseGroup) -> None:
-        """Count what a chosen case group shows."""
-        for context, promises in self.of(case_group).items():
-            self.before[context] = self.before.get(context, 0) | promises
+    def count(self, chosen: Iterable[CaseGroup]) -> None:
+        """Count what chosen case groups show."""
+        for case_group in chosen:
+            for context, promises in self.of(case_group).items():
+                self.before[context] = self.before.get(context, 0) | promises
 
     def gain(self, shown: Shown, already: Shown) -> float:
         """The defects that promises in contexts are expected to reveal beyond those shown already."""
@@ -138,6 +142,7 @@ def contexts(body: Any) -> Iterator[str]:
     yield from (name for name, value in members.items() if name not in ORDINARY and value is not None)
 
 
+@cache
 def defects(check: str, area: str, context: str) -> float:
     """How many public defects a check would have detected in this context, and one that nobody has reported yet."""
     counts = _counts()

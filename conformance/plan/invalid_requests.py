@@ -190,7 +190,7 @@ def types_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
         if membership.role == LOOK_ALIKE
     }
     for row in () if context.full or not known else _rows(context):
-        if _is_shown_by_look_alikes(context, row) and not known.get(row.id, False):
+        if not known.get(row.id, False) and _is_shown_by_look_alikes(context, row):
             label, patch = _breaking(context, row, context.seed)[0]
             cases = _cases(context, row, label, patch, 1, both=False)
             yield CaseGroup("learned", Rank.ESSENTIAL, tuple(cases))

@@ -149,10 +149,14 @@ PARTS: Final = (
 
 @dataclass
 class CaseGroups:
-    """The case groups of every part; what a part made is kept as long as its input is the same."""
+    """The case groups of every part; what a part made is kept for its last `most` inputs.
+
+    Several plans of one context and the same drawn bodies may share them.
+    """
 
     drawn: Drawn = ()
-    _made: dict[Generate, tuple[Hashable, tuple[CaseGroup, ...]]] = field(default_factory=dict, repr=False)
+    most: int = 1
+    _made: dict[Generate, dict[Hashable, tuple[CaseGroup, ...]]] = field(default_factory=dict, repr=False)
 
     def of(self, context: PlanContext, phases: Collection[str] = EVERY_PHASE) -> Iterator[CaseGroup]:
         """The case groups of the parts that contribute to one of these phases."""
@@ -162,10 +166,14 @@ class CaseGroups:
 
     def _of(self, part: Part, context: PlanContext) -> tuple[CaseGroup, ...]:
         key = part.input.key(context)
-        before, made = self._made.get(part.generate, (None, ()))
-        if key is None or key != before:
+        kept = self._made.setdefault(part.generate, {})
+        made = kept.pop(key, None)
+        if made is None:
             made = tuple(part.generate(context, self.drawn) if part.uses_drawn else part.generate(context))
-            self._made[part.generate] = key, made
+        if key is not None:
+            kept[key] = made
+            if len(kept) > self.most:
+                del kept[next(iter(kept))]  # the one that was not used for longest
         return made
 
 
@@ -179,6 +187,7 @@ class Planner:
     select: Collection[str] = ()
     known: LearnedTarget = field(default_factory=LearnedTarget)
     serving: RequirementCoverage | None = None  # shared by several plans of one contract
+    case_groups: CaseGroups | None = None  # shared by several plans of one context
     by_rank: bool = False  # whether `gate` chooses by rank as well, as `full` does, instead of by expected defects
     sent: Sent = field(default_factory=Sent)
     cases: list[RequestCase] = field(default_factory=list)
@@ -187,9 +196,9 @@ class Planner:
     done: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._case_groups = CaseGroups(self.drawn)
+        self._case_groups = self.case_groups or CaseGroups(self.drawn)
         self._serving = self.serving or RequirementCoverage(self.context.contract, self.context.checks)
-        self._expected = ExpectedDefects(self._serving)
+        self._expected = None if self.context.full or self.by_rank else ExpectedDefects(self._serving)
         self._wanted = must(self.context.contract)
         if self.select:
             rows = self.context.rows
@@ -242,8 +251,8 @@ class Planner:
         self.cases += cases
         self.isolating += cases if phase == ALONE else ()
         self.done.update(slot for case_group in chosen for slot in case_group.own)
-        for case_group in chosen:
-            self._expected.count(case_group)
+        if self._expected is not None:
+            self._expected.count(chosen)
         refused = {exchange.case.id for exchange in exchanges if not exchange.successful}
         for case in cases:
             # a refused case that was not invalid shows whether its own value is accepted, and nothing else
@@ -331,8 +340,7 @@ class Planner:
         )
 
     def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
-        expected = None if self.context.full or self.by_rank else self._expected
-        return choose(ahead, remaining, self._serving, self.shown, self._wanted, expected)
+        return choose(ahead, remaining, self._serving, self.shown, self._wanted, self._expected)
 
     def _planned(self, phases: Collection[str]) -> Iterator[CaseGroup]:
         """The case groups of these phases; with `select`, those that show something selected."""

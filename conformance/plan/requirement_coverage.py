@@ -69,8 +69,12 @@ class RequirementCoverage:
 
     def goals(self, case_group: CaseGroup) -> frozenset[str]:
         """The requirements that a case group shows, and the documented forms of values that it has."""
-        later = case_group.then.cases if case_group.then else ()
-        return self.by(case_group).union(*(self.forms(case) for case in (*case_group.cases, *later)))
+        if case_group.goals is None:
+            later = case_group.then.cases if case_group.then else ()
+            goals = self.by(case_group).union(*(self.forms(case) for case in (*case_group.cases, *later)))
+            object.__setattr__(case_group, "goals", goals)
+            return goals
+        return case_group.goals
 
     def goals_of(self, requirements: Iterable[str]) -> frozenset[str]:
         """These requirements, and each form of the values that they speak of."""
@@ -112,14 +116,12 @@ class RequirementCoverage:
         for part in case.groups:
             if part.role in PREPARES or part.role.startswith(("solo-", "single-")):
                 continue
-            first, _, _ = part.key.partition(" ")
-            for row in self._by_kind.get(part.kind, ()):
-                trigger = self.checks[row.check]
-                named = row.id if trigger.keyed else row.params.get("parameter")
-                if named in {None, first} and (
-                    trigger.expected_when is None or trigger.expected_when(self._context.request(case), self._context)
-                ):
-                    yield row.id
+            by_name = self._by_kind.get(part.kind, {})
+            for name in (None, part.key.partition(" ")[0]):
+                for row in by_name.get(name, ()):
+                    expected_when = self.checks[row.check].expected_when
+                    if expected_when is None or expected_when(self._context.request(case), self._context):
+                        yield row.id
 
     @cached_property
     def _alike(self) -> list[Alike]:
@@ -166,11 +168,13 @@ class RequirementCoverage:
         return CheckContext(self.contract)
 
     @cached_property
-    def _by_kind(self) -> Mapping[str, list[Requirement]]:
-        """Requirements by the kind of group that their check looks at."""
-        by_kind: dict[str, list[Requirement]] = {}
+    def _by_kind(self) -> Mapping[str, Mapping[str | None, list[Requirement]]]:
+        """Requirements by the kind of group that their check looks at, and by what names it: None where any does."""
+        by_kind: dict[str, dict[str | None, list[Requirement]]] = {}
         for row in self.contract.requirements:
-            by_kind.setdefault(self.checks[row.check].group, []).append(row)
+            trigger = self.checks[row.check]
+            name = row.id if trigger.keyed else row.params.get("parameter")
+            by_kind.setdefault(trigger.group, {}).setdefault(name, []).append(row)
         return by_kind
 
 

@@ -181,7 +181,6 @@ class Worth:
     missing: set[str]
     thrifty: bool = False
     already: dict[str, int] = field(init=False)
-    _shows: dict[int, Shown] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.already = dict(self.expected.before) if self.expected else {}
@@ -209,10 +208,7 @@ class Worth:
         return (missing + weight * gain / (1 + gain)) / price if must else gain / price
 
     def _shown(self, case_group: CaseGroup) -> Shown:
-        shown = self._shows.get(id(case_group))
-        if shown is None:
-            shown = self._shows[id(case_group)] = self.expected.of(case_group) if self.expected else {}
-        return shown
+        return self.expected.of(case_group) if self.expected else {}
 
 
 def _fill(rest: dict[int, CaseGroup], worth: Worth, lowest: int | None = None, without: str = "") -> None:

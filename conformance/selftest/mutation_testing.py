@@ -20,7 +20,7 @@ from conformance.model import Contract, Outcome
 from conformance.model.budget import usual
 from conformance.model.exchange import Exchange
 from conformance.plan import PlanContext, PlanOptions, draw, plan_context
-from conformance.plan.planner import Drawn, Planner
+from conformance.plan.planner import CaseGroups, Drawn, Planner
 from conformance.plan.requirement_coverage import RequirementCoverage
 from conformance.reference.core import Reference
 from conformance.selftest.altered_reference import altered_reference
@@ -34,6 +34,7 @@ KEY: Final = "a-key"
 MODEL: Final = "reference"
 FIXED_TIME: Final = 1_760_000_000.0
 """The clock stands still, so that replies that a fault does not change are the same bytes."""
+REMEMBERED: Final = 8  # inputs of a generator: most faults leave those of the plain run as they are
 PROFILES: Final = ("gate", "full")
 PLANTED: Final[Mapping[str, Fault | LegalVariant]] = {**FAULTS, **LEGAL_VARIANTS}
 
@@ -49,6 +50,7 @@ class Baseline:
     plain: InProcessRun | None = None
     known: Mapping[str, Exchange] = field(default_factory=dict, repr=False)
     cache: FindingCache = field(default_factory=FindingCache, repr=False)
+    case_groups: CaseGroups | None = field(default=None, repr=False)
 
     @property
     def contract(self) -> Contract:
@@ -57,7 +59,7 @@ class Baseline:
     def run(self, **planted: Any) -> tuple[Reference, InProcessRun]:
         """A run against the reference with these faults or legal variants."""
         reference = altered_reference(self.contract, KEY, now=_fixed_time, **planted)
-        plan = Planner(self.context, self.drawn, serving=self.coverage).phases()
+        plan = Planner(self.context, self.drawn, serving=self.coverage, case_groups=self.case_groups).phases()
         attempts = usual(self.profile).requests
         run = run_in_process(reference, plan, attempts=attempts, known=self.known, cache=self.cache.copy())
         return reference, run
@@ -122,7 +124,8 @@ def baseline(provider: str, profile: str) -> Baseline:
     """A contract and a profile with their plain run."""
     options = PlanOptions(model=MODEL, profile=profile, has_key=True)
     context = plan_context(_contract(provider), checks(), options)
-    unrun = Baseline(profile, context, draw(context), RequirementCoverage(context.contract, context.checks))
+    drawn, coverage = draw(context), RequirementCoverage(context.contract, context.checks)
+    unrun = Baseline(profile, context, drawn, coverage, case_groups=CaseGroups(drawn, REMEMBERED))
     _, plain = unrun.run()
     cache = FindingCache()
     judge_all(context.contract, Traffic(plain.exchanges, plain.planned, cache))
