@@ -139,6 +139,46 @@ class TestEffects:
             assert not findings("filter_bounds_the_choice", x, parameter="top_p")
 
 
+class TestScoredEchoes:
+    PROMPT = "1, 2,"
+
+    def scored(self, generated, echoed, tokens=(" 3", ","), others=None, prompt=None):
+        """A text with these log probabilities, and its echo with these; `others`: its tokens in the echo."""
+        text = scored(tokens, request={**COLD, "prompt": self.PROMPT}, token_logprobs=generated)
+        listed = ["1", ",", " 2", ",", *(others or tokens)]
+        request = {**COLD, "prompt": prompt or self.PROMPT + "".join(tokens), "echo": True}
+        values = [None, -1.0, -2.0, -1.0, *echoed]
+        return group("scored", generated=text, echoed=scored(listed, request=request, token_logprobs=values))
+
+    def test_rounding_is_no_difference(self):
+        assert holds("echo_scores_as_generated", self.scored([-0.1, -5.0], [-0.9, -5.9]))
+
+    def test_another_value_is_seen_with_both(self):
+        (finding,) = findings("echo_scores_as_generated", self.scored([-0.0125, -0.5], [-10.8, -0.5]))
+        assert finding.message == (
+            '" 3" has the log probability -10.8 where it is echoed (1 of 2 tokens differ); '
+            "expected -0.0125, as where it was generated"
+        )
+
+    def test_values_after_temperature_0_are_not_compared(self):
+        assert doubts("echo_scores_as_generated", self.scored([0, 0.0], [-0.7, -3.0]))
+        assert doubts("echo_scores_as_generated", self.scored([-0.7, -3.0], [0.0, 0.0]))
+
+    def test_values_of_other_tokens_are_not_compared(self):
+        assert holds("echo_scores_as_generated", self.scored([-0.1, -0.5], [-0.1, -9.0], others=[" 3", ",\n"]))
+        assert doubts("echo_scores_as_generated", self.scored([-0.1, -0.5], [-9.0], others=[" 3,"]))
+
+    def test_the_echo_of_another_text_is_not_compared(self):
+        assert doubts("echo_scores_as_generated", self.scored([-0.1, -0.5], [-9.0, -9.0], prompt="1, 2, 4,"))
+
+    def test_a_start_token_is_skipped(self):
+        found = self.scored([-0.1, -0.5], [-0.1, -9.0])
+        lists = logprobs(["<s>", "1", ",", " 2", ",", " 3", ","], [None, -1.0, -2.0, -1.0, -1.0, -0.1, -9.0])
+        echo = found.all("echoed")[0].case.body
+        marked = plain(completion(choice("1, 2, 3,", logprobs=lists)), echo)
+        assert breaks("echo_scores_as_generated", group("scored", generated=found.all("generated"), echoed=marked))
+
+
 class TestUnchanged:
     def test_the_request_without_the_parameter_is_blamed_for_another_default(self):
         given, left_out = (plain(completion(choice(text)), COLD) for text in (" 4, 5", " 4"))

@@ -11,7 +11,7 @@ from conformance.model.budget import Budget, Cost
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Sent
-from conformance.plan.context import PlanContext, identity
+from conformance.plan.context import PROMPT, PlanContext, identity
 from conformance.plan.follow_ups import TABLE, nearly, pieces
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
@@ -168,6 +168,33 @@ class TestBans:
         banned = {token for phase in planner("openai", in_parts, "full") for case in phase.cases for part in case.groups
                   if part.kind == "ban" and part.role == "with" for token in case.body["logit_bias"]}  # fmt: skip
         assert banned == {"100", "70"}
+
+
+class TestScoredEchoes:
+    TOKENS = (" a", "<42>", " b")
+
+    def echoed(self, provider="openai"):
+        """The bodies of the requests that echo the text of this target."""
+
+        def answer(case):
+            body = case.body if isinstance(case.body, dict) else {}
+            lists = logprobs(self.TOKENS) if body.get("logprobs") is not None else None
+            reply = plain(completion(choice("".join(self.TOKENS), logprobs=lists)), case.content)
+            return error() if case.validity is Validity.INVALID else reply
+
+        phases = planner(provider, answer, "full")
+        return [case.body for phase in phases for case in phase.cases for part in case.groups
+                if part.kind == "scored" and part.role == "echoed"]  # fmt: skip
+
+    def test_the_text_of_the_target_is_echoed_alone_and_behind_another_prompt(self):
+        alone, behind = self.echoed()
+        assert alone["prompt"] == PROMPT + "".join(self.TOKENS)
+        assert behind["prompt"] == [PROMPT, alone["prompt"]]
+        assert {body["echo"] for body in (alone, behind)} == {True}
+        assert {body["max_tokens"] for body in (alone, behind)} == {0}
+
+    def test_a_token_is_generated_where_none_may_not_be(self):
+        assert {body["max_tokens"] for body in self.echoed("nebius")} == {1}
 
 
 class TestSharing:

@@ -129,6 +129,14 @@ def test_the_first_token_of_a_prompt_has_no_log_probability():
     assert all(step.logprob < 0 for step in steps[1:])
 
 
+def test_a_text_of_the_model_has_the_same_log_probabilities_as_a_part_of_a_prompt():
+    steps = generated(temperature=0, alternatives=2).steps
+    text = [step.token for step in steps]
+    scores = score(MODEL, (*PROMPT, *text), 2)[len(PROMPT) :]
+    assert [step.logprob for step in scores] == [step.logprob for step in steps]
+    assert [dict(step.top) for step in scores] == [dict(step.top) for step in steps]
+
+
 def test_texts_end_by_themselves_as_often_as_the_model_says():
     def ended(endings):
         model = LanguageModel(endings=endings)

@@ -39,6 +39,7 @@ RICH_NAME: Final = "rich"  # the setting of `gate` in which stop sequences that 
 # In `gate`, what leads to texts with characters that code treats specially; and the texts that are assumed to follow.
 PROVOKING_OF_GATE: Final = ("東京、大阪、名古屋、京都、東京、大阪、", "Blue\nGold\nWhite\n")
 ASSUMED_TEXTS: Final = (ASSUMED_TEXT, "東京、大阪", "Red\nBlue")
+ECHOES: Final = ("alone", "streamed behind another")  # how a generated text is scored again
 PATTERN: Final = ".*"  # matches any text where it is taken for a regular expression
 NOT_ASCII: Final = re.compile(r"[^\x00-\x7f\s]+")
 SPECIAL: Final = re.compile(r"[.^$*+?{}\[\]\\|()<>&]+")
@@ -62,6 +63,10 @@ def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
         free = context.case("relation", _free(context), part("ban", "natural", "without"))
         then = CaseGroup("learned", Rank.NORMAL, _ban(context, ASSUMED_TOKEN))
         yield CaseGroup("values", Rank.NORMAL, (free, context.case("relation", _table(context))), then=then)
+    if _scores_texts(context):
+        generated = context.case("relation", _free(context), *(part("scored", key, "generated") for key in ECHOES))
+        then = CaseGroup("learned", Rank.NORMAL, _echoes(context, ASSUMED_TEXT))
+        yield CaseGroup("values", Rank.NORMAL, (generated,), then=then)
 
 
 def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
@@ -81,6 +86,7 @@ def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
             yield CaseGroup("learned", Rank.ESSENTIAL, _ban(context, token))
         elif context.full:
             yield from _ban_one_of_two(context)
+    yield from _scored_again(context)
     if context.full:
         yield from _filled_context(context)
 
@@ -91,6 +97,29 @@ def _cuts_texts(context: PlanContext) -> bool:
 
 def _bans_tokens(context: PlanContext) -> bool:
     return "ban" in context.kinds and context.greedy and context.has("logit_bias", "logprobs", "echo")
+
+
+def _scores_texts(context: PlanContext) -> bool:
+    return context.full and "scored" in context.kinds and context.greedy and context.has("logprobs", "echo")
+
+
+def _scored_again(context: PlanContext) -> Iterator[CaseGroup]:
+    sent = _scores_texts(context) and part("scored", "alone", "generated") in context.known.roles
+    text = context.known.text(dumps(_free(context)).encode()) if sent else ""
+    if text:
+        yield CaseGroup("learned", Rank.NORMAL, _echoes(context, text))
+
+
+def _echoes(context: PlanContext, text: str) -> tuple[RequestCase, ...]:
+    """A generated text as the end of a prompt that is echoed: alone, and streamed behind another prompt."""
+    none = context.validity_alone({"echo": True, "max_tokens": 0}) is Validity.VALID
+    least = allowed_members(context, {"max_tokens": 0 if none else 1})
+    patch = {"prompt": PROMPT + text, "echo": True, "logprobs": 1, **least}
+    behind = allowed_members(context, {**patch, **streaming(context), "prompt": [PROMPT, PROMPT + text]})
+    bodies = zip(ECHOES, (context.body(patch), context.body(behind)), strict=True)
+    return tuple(
+        context.case("relation", body, part("scored", key, "echoed")) for key, body in bodies if context.may_send(body)
+    )
 
 
 def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch]]]:

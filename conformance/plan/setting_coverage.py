@@ -76,6 +76,7 @@ FIXED: Final[Mapping[str, str]] = {
     "burst": NOT_A_REPLY,
     "spelling": "the form of a body is read before its members",
     "tier": ALONE,
+    "scored": "a prompt is scored alone and in a batch that is streamed, whatever is generated behind it",
     "best": "likelihoods are compared between single samples and the best of many",
 }
 BRIEF: Final = frozenset({"1 token", "0 tokens"})

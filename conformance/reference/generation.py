@@ -14,6 +14,7 @@ from conformance.reference.tokenizer import EOS, Spelling, label, spell
 
 SCRIPT_BONUS = 40.0  # added to the logit of the token that a format prescribes, so that it is almost certain
 SWAPPED = 0.03  # share of the steps of a non-deterministic model where rounding may decide
+SHORTEST_TEXT, LONGEST_TEXT = 3, 64  # tokens of a prompt that are its own text; fewer may follow by chance
 NEAR_TIE = 1.0  # difference of two logits below which rounding may decide
 
 
@@ -187,14 +188,52 @@ def _clipped(step: Step, text: str) -> Step:
 
 @lru_cache(maxsize=256)
 def score(model: LanguageModel, prompt: tuple[int, ...], alternatives: int | None) -> tuple[Step, ...]:
-    """The prompt as steps, each with its log probability after those before it: what `echo` shows with `logprobs`."""
+    """The prompt as steps, each with its log probability after those before it: what `echo` shows with `logprobs`.
+
+    What the model would have generated itself has the log probabilities that it has when it is generated.
+    """
+    begin = None if alternatives is None else _begin_of_text(model, prompt)
+    own = () if begin is None else _pools(model, prompt, begin)
     steps: list[Step] = []
     for number, (token, text) in enumerate(zip(prompt, spell(prompt), strict=True)):
         if number == 0 or alternatives is None:
             steps.append(Step(token, text, None, None))
+            continue
+        if begin is not None and number >= begin:
+            steps.append(_step(own[number - begin], token, text, alternatives))
             continue
         before = prompt[number - 2] if number > 1 else -1
         successors = model.successors(0, before, prompt[number - 1])
         pool = adjusted(successors.logits, successors.floor, Sampling(), {}, set())
         steps.append(_step(pool, token, text, alternatives))
     return tuple(steps)
+
+
+def _begin_of_text(model: LanguageModel, prompt: tuple[int, ...]) -> int | None:
+    """Where a text begins that the model generates after what precedes it; None where there is none.
+
+    The topic of a text is that of its prompt, so a prompt that continues another one must be recognised as such: the
+    tokens that come next are among the candidates. Later ones need not be, as a text may be cut into other tokens.
+    """
+    for begin in range(max(1, len(prompt) - LONGEST_TEXT), len(prompt) - SHORTEST_TEXT + 1):
+        topic = model.topic(prompt[:begin])
+        before, last = ([-1, *prompt[:begin]])[-2:]
+        if prompt[begin] in model.successors(topic, before, last).logits:
+            pairs = zip(prompt[begin : begin + SHORTEST_TEXT], _pools(model, prompt, begin), strict=False)
+            if all(token in pool.logits for token, pool in pairs):
+                return begin
+    return None
+
+
+def _pools(model: LanguageModel, prompt: tuple[int, ...], begin: int) -> tuple[Pool, ...]:
+    """The candidates for each token from `begin` on, as when the text from there is generated."""
+    task = GenerationTask(prompt[:begin], len(prompt) - begin, Sampling())
+    topic = model.topic(task.prompt)
+    before, last = ([-1, *task.prompt])[-2:]
+    spelling = Spelling()
+    pools: list[Pool] = []
+    for number, token in enumerate(prompt[begin:]):
+        pools.append(_pool(model, task, (topic, before, last), number, spelling.pending, Counter(), set()))
+        spelling.add(token)
+        before, last = last, token
+    return tuple(pools)

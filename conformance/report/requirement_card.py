@@ -42,6 +42,7 @@ GROUPS: Final = {
     "never": "the same request with and without a member that must change nothing",
     "logprobs": "the same request with and without log probabilities",
     "ranks": "the same request for many and for few alternatives of each token",
+    "scored": "a request for a text with log probabilities, and that text echoed as the end of a prompt",
     "many": "the same request for one choice and for several",
     "prefix": "the same request with a low and a high token limit",
     "cut": "a request, and the same with a stop sequence taken from its own reply",

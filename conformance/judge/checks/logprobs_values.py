@@ -23,6 +23,7 @@ from conformance.judge.comparison import attribute_to, members, not_comparable
 from conformance.judge.fixtures import choice, completion, example, group, logprobs, plain, stream
 from conformance.judge.token_text import is_plain
 from conformance.judge.tolerances import (
+    CLAMPED,
     LOGPROB_MASS,
     LOGPROB_NOISE,
     LOGPROB_ROUNDING,
@@ -346,7 +347,6 @@ def alternatives_are_the_likeliest(group: Group, context: CheckContext) -> Findi
             yield attribute_to(violation or next(iter(findings), _NOTHING_TO_RANK), x.case.id)
 
 
-CLAMPED = -100.0  # below it lies no probability of a 32-bit softmax, but what engines send for one that is unknown
 _NOTHING_TO_RANK: Finding = Inconclusive("the two replies list no alternatives of the same token")
 
 

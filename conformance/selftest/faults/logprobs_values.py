@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 
 from conformance.reference.alterations import Call, Stage
+from conformance.reference.generation import Step
+from conformance.reference.responses import Text
 from conformance.selftest.edits import Json, choices, logprobs, scored
 from conformance.selftest.fault import fault
 from conformance.selftest.faults.logprobs import NEEDS, TEXT
@@ -187,3 +191,41 @@ def alternatives_pass_over_the_second(documents: list[Json], call: Call) -> list
         return {**kept, " q": -20.0}
 
     return with_alternatives(documents, lambda top: passed_over(top) if len(top) > 1 else top)
+
+
+# Values of an echo.
+
+
+@fault(
+    Stage.TEXTS,
+    "echo_scores_as_generated",
+    needs=(*NEEDS, "echo", "temperature"),
+    only=scored,
+    imitates="A token had -10.8 in the prompt, and -0.0125 where it was generated.",
+)
+def echoed_tokens_are_scored_without_context(texts: list[Text], call: Call) -> list[Text]:
+    """With echo, each token of the prompt is as unlikely as if nothing preceded it."""
+    return [replace(text, echoed=tuple(map(_unlikely, text.echoed))) for text in texts]
+
+
+def _unlikely(step: Step) -> Step:
+    if step.logprob is None or step.top is None:
+        return step
+    return replace(step, logprob=step.logprob - 6, top=tuple((name, value - 6) for name, value in step.top))
+
+
+@fault(
+    Stage.TEXTS,
+    "echo_scores_as_generated",
+    needs=(*NEEDS, "echo", "temperature"),
+    only=scored,
+    also=("top_logprobs_are_plausible",),
+)
+def echoed_values_belong_to_the_token_before(texts: list[Text], call: Call) -> list[Text]:
+    """With echo, each token of the prompt has the log probability and the alternatives of the token before it."""
+    return [replace(text, echoed=_late(text.echoed)) for text in texts]
+
+
+def _late(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps with the values of the step before them; the first two keep theirs."""
+    return (*steps[:2], *(replace(step, logprob=last.logprob, top=last.top) for last, step in pairwise(steps[1:])))
