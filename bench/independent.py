@@ -84,15 +84,15 @@ def main() -> None:
     parser.add_argument("--model", default="toy")
     parser.add_argument("--profile", default="full")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--names", default="*", help="a glob of the variants to try")
+    parser.add_argument("--names", default="*", help="globs of the variants to try, with commas between them")
     parser.add_argument("--every", type=int, default=1, help="take every k-th variant only")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--port", type=int, default=9100)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    listed = [variant for variant in variants(options.server) if fnmatchcase(variant["name"], options.names)][
-        :: options.every
-    ]
+    globs = options.names.split(",")
+    listed = [row for row in variants(options.server) if any(fnmatchcase(row["name"], glob) for glob in globs)]
+    listed = listed[:: options.every]
     base = broken(options.server, "", options.port, options)
     print(f"without a variant: {len(base)} broken", *(f"\n  {name}: {why}" for name, why in base.items()))
 

@@ -132,7 +132,7 @@ def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch
                 break
         rich = sure_members(context, RICH)
         if "echo" in rich and context.may_send(_long(context, rich)):
-            yield Rank.RELEVANT, (RICH_NAME, rich)
+            yield Rank.ALWAYS, (RICH_NAME, rich)
         return
     yield Rank.RELEVANT, ("plain", {})
     for name, patch in (

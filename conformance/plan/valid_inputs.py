@@ -159,10 +159,10 @@ def _echoed_texts(context: PlanContext) -> Iterator[CaseGroup]:
     """
     scored = {"prompt": [*PLAIN_TEXTS, PLAIN_TEXTS[0]], "n": 2, "logprobs": 5, **streaming(context)}
     plain = {"prompt": [*DELICATE_TEXTS, PLAIN_TEXTS[-1]], "max_tokens": 1}
-    for rank, members in ((Rank.ALWAYS, {"max_tokens": 0, **scored}), (Rank.ESSENTIAL, plain)):
+    for members in ({"max_tokens": 0, **scored}, plain):
         patch = allowed_members(context, {"echo": True, **members})
         if "echo" in patch and "prompt" in patch:
-            yield CaseGroup("rows", rank, (context.case("row", context.body(patch)),))
+            yield CaseGroup("rows", Rank.ALWAYS, (context.case("row", context.body(patch)),))
 
 
 def _batches() -> Iterator[tuple[str, Sequence[str]]]:

@@ -77,6 +77,7 @@ def valid_is_accepted(group: Group, context: CheckContext) -> Findings:
         yield Inconclusive(reason, bool(failures), _ids(failures))
 
 
+LENGTH_REQUIRED: Final = 411
 REFUSED: Final = error("n must be at least 1", request={"n": 0}, validity=Validity.INVALID)
 
 
@@ -117,6 +118,7 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     wrong = [
         x for x in wrong if x.case.method == control.case.method or x.choices or not x.successful or error_instead(x)
     ]
+    wrong = [x for x in wrong if not _lacks_a_length(x)]
     failures = [x for x in probes if failed(x) and x not in refusals]
     if wrong:
         observed = f"{describe_probe(group, wrong[0], context)}: {describe_reply(wrong[0])}"
@@ -129,6 +131,12 @@ def invalid_is_refused(group: Group, context: CheckContext) -> Findings:
     else:
         reason = f"{label(group)}: {describe_reply(probes[0])}, neither accepted nor refused"
         yield Inconclusive(reason, bool(failures), _ids(failures))
+
+
+def _lacks_a_length(x: Exchange) -> bool:
+    """Whether a body in chunks was declined because its length is not known (RFC 9110 §15.5.12)."""
+    in_chunks = any(name.lower() == "transfer-encoding" for name, _ in x.case.headers)
+    return x.status == LENGTH_REQUIRED and in_chunks
 
 
 def _is_confirmed(failures: list[Exchange], context: CheckContext) -> bool:
