@@ -21,7 +21,7 @@ import pytest
 from conformance.certificate import dsse, keys
 from conformance.certificate.bundle import hashes
 from conformance.certificate.issue import CERTIFICATE
-from conformance.certificate.statement import OURS
+from conformance.certificate.statement import CERTIFIED
 from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.contract import requirement_sets as frozen
@@ -72,8 +72,8 @@ class Case:
         return json.loads(b64decode(json.loads(self.certificate.read_bytes())["payload"]))
 
     @property
-    def ours(self) -> dict[str, Any]:
-        return self.told["predicate"][OURS]
+    def certified(self) -> dict[str, Any]:
+        return self.told["predicate"][CERTIFIED]
 
     def records(self) -> list[Record]:
         lines = (self.bundle / RECORDING).read_bytes().splitlines()
@@ -111,15 +111,15 @@ class Case:
         self.rechained(records)
 
         def as_planned(told: dict[str, Any]) -> None:
-            ours = told["predicate"][OURS]
-            ours |= {name: plan[name] for name in ("suite", "contract", "requirements", "claims")}
-            ours["plan"] |= {name: plan[name] for name in ("sha256", "nonce", "seed", "profile")}
+            certified = told["predicate"][CERTIFIED]
+            certified |= {name: plan[name] for name in ("suite", "contract", "requirements", "claims")}
+            certified["plan"] |= {name: plan[name] for name in ("sha256", "nonce", "seed", "profile")}
 
         self.resigned(as_planned)
 
     def signed_as_it_is(self) -> None:
         """Sign the hashes of the files, and nothing else that they hold."""
-        last = self.ours["evidence"]["last"]
+        last = self.certified["evidence"]["last"]
         records = self.bundle / RECORDING
         content = records.read_bytes()
         records.unlink()  # `resigned` reads what is there
@@ -127,18 +127,18 @@ class Case:
             self.resigned(lambda told: told["subject"].append(_subject(RECORDING, content)))
         finally:
             records.write_bytes(content)
-        assert self.ours["evidence"]["last"] == last
+        assert self.certified["evidence"]["last"] == last
 
     def resigned(self, edit: Callable[[dict[str, Any]], None] | None = None, key: Path | None = None) -> None:
         """Sign what the bundle holds now, without asking whether it is true."""
         told, private = self.told, keys.load(key or self.key)
         found = hashes(self.bundle)
         told["subject"] = [{"name": name, "digest": {"sha256": found[name]}} for name in sorted(found)]
-        ours = told["predicate"][OURS]
-        ours |= {"keyid": private.public.id, "public_key": str(private.public)}
+        certified = told["predicate"][CERTIFIED]
+        certified |= {"keyid": private.public.id, "public_key": str(private.public)}
         if (self.bundle / RECORDING).exists():
             last = self.records()[-1]
-            ours["evidence"] |= {"last": last["before"]} if last["record"] == "footer" else {}
+            certified["evidence"] |= {"last": last["before"]} if last["record"] == "footer" else {}
         if edit is not None:
             edit(told)
         self.certificate.write_bytes(dsse.written(dsse.sign(canonical(told), private)))

@@ -20,7 +20,7 @@ from conformance.certificate.examine import Examined
 from conformance.certificate.keys import KeyFileError, Private
 from conformance.certificate.levels import REFUSED, absent, area_of, areas, levels, names, overall
 from conformance.certificate.page import drawn
-from conformance.certificate.statement import OURS, StatementError, derived
+from conformance.certificate.statement import CERTIFIED, StatementError, derived
 from conformance.certificate.statement import parse as parse_statement
 from conformance.certificate.trust import trusted
 from conformance.cli import _guarded
@@ -468,10 +468,10 @@ def test_a_certificate_is_an_in_toto_statement_in_a_dsse_envelope(whole):
     assert predicate["result"] in {"PASSED", "WARNED"}
     assert predicate["failedTests"] == []
     rows = {row.id for row in load("madeup", whole.specs).requirements}
-    shown = {*predicate["passedTests"], *predicate["warnedTests"], *predicate[OURS]["not_applicable"]}
+    shown = {*predicate["passedTests"], *predicate["warnedTests"], *predicate[CERTIFIED]["not_applicable"]}
     assert shown <= rows
-    assert predicate[OURS]["index"] == {"verified": 117, "of": 117}
-    assert predicate[OURS]["evidence"]["last"] == whole.records()[-1]["before"]
+    assert predicate[CERTIFIED]["index"] == {"verified": 117, "of": 117}
+    assert predicate[CERTIFIED]["evidence"]["last"] == whole.records()[-1]["before"]
 
 
 def test_an_envelope_has_one_form(whole):
@@ -510,8 +510,8 @@ def test_one_value_has_one_form():
 
 def test_the_page_loads_nothing_and_hostile_names_stay_text(whole):
     told = whole.told
-    told["predicate"][OURS]["target"]["name"] = "</title><script>alert(1)</script>\u202e"
-    told["predicate"][OURS]["issuer"] = "<img src=x>"
+    told["predicate"][CERTIFIED]["target"]["name"] = "</title><script>alert(1)</script>\u202e"
+    told["predicate"][CERTIFIED]["issuer"] = "<img src=x>"
     files = drawn(told, "a" * 64)
     html = files["certificate.html"].decode()
     assert "<script" not in html
@@ -535,9 +535,9 @@ def test_what_was_required_later_is_run_shown_and_not_scored(conformance, case, 
     assert conformance("run", "madeup", *there, "--plan", "later.lock", "-q")[0] == 0
     assert conformance("certify", "reports/madeup", "--key", case.key, *there)[0] == 0
     certificate = tmp_path / "reports/madeup/certificate/certificate.json"
-    ours = json.loads(b64decode(json.loads(certificate.read_bytes())["payload"]))["predicate"][OURS]
-    assert (ours["not_scored"], ours["index"]) == (["usage.total"], {"verified": 116, "of": 116})
-    assert ours["requirements"]["sha256"] != case.ours["requirements"]["sha256"]
+    certified = json.loads(b64decode(json.loads(certificate.read_bytes())["payload"]))["predicate"][CERTIFIED]
+    assert (certified["not_scored"], certified["index"]) == (["usage.total"], {"verified": 116, "of": 116})
+    assert certified["requirements"]["sha256"] != case.certified["requirements"]["sha256"]
     assert "1 added later are not scored" in certificate.with_name("certificate.html").read_text("utf-8")
     strict = ("verify", certificate, "--bundle", "reports/madeup", "--trust", case.trust)
     assert conformance(*strict, *there)[0] == 0

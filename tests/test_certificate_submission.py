@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from conformance.certificate.reasons import REASONS
-from conformance.certificate.statement import OURS
+from conformance.certificate.statement import CERTIFIED
 from conformance.certificate.submission import SCHEMA
 from conformance.cli import COMMANDS, _guarded
 from conformance.config.toml_file import read as read_toml
@@ -48,7 +48,7 @@ def case(tmp_path) -> Case:
 
 
 def product(case: Case, **more) -> str:
-    target = case.ours["target"]
+    target = case.certified["target"]
     told = {
         "name": "Made-up text",
         "vendor": "Made-up Ltd",
@@ -69,7 +69,7 @@ def submitted(case):
     folder = case.home / "submission"
     folder.mkdir()
     signed = tomllib.loads(product(case))
-    case.resigned(lambda told: told["predicate"][OURS].update(product=signed))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(product=signed))
     shutil.copytree(case.bundle, folder / "bundle", ignore=lambda *_: ["certificate"])
     for path in case.certificate.parent.iterdir():
         shutil.copy(path, folder)
@@ -119,7 +119,7 @@ def test_a_registry_that_knows_others(check, case):
 def test_a_nonce_that_the_registry_knows(check, case, submitted):
     shutil.copytree(case.certificate.parent, case.home / "registry" / "first")
     assert check()[0] == 0, "the same certificate may be looked at again"
-    case.resigned(lambda told: told["predicate"][OURS].update(issuer="again"))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issuer="again"))
     shutil.copy(case.certificate, submitted)
     code, out = check()
     assert code == 1
@@ -186,7 +186,7 @@ def test_a_product_is_signed_with_the_certificate(case, submitted, tmp_path):
     arguments = [str(one) for one in ("certify", case.bundle, *given)]
     assert _guarded([*arguments, str(submitted / "product.toml")], debug=False) == 0
     signed = json.loads(b64decode(json.loads((tmp_path / "out" / "certificate.json").read_bytes())["payload"]))
-    assert signed["predicate"][OURS]["product"]["vendor"] == "Made-up Ltd"
+    assert signed["predicate"][CERTIFIED]["product"]["vendor"] == "Made-up Ltd"
     assert "Made-up Ltd: Made-up text 9" in (tmp_path / "out" / "certificate.html").read_text("utf-8")
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from conformance.certificate import bundle, dsse, examine, keys, trust
 from conformance.certificate.reasons import REASONS
-from conformance.certificate.statement import OURS, signed_for
+from conformance.certificate.statement import CERTIFIED, signed_for
 from conformance.certificate.verify import Verified, VerifierKnowledge, verify
 from conformance.contract import load
 from conformance.model.clock import today
@@ -180,7 +180,7 @@ def draw_another_page(case):
 
 
 def extend_the_expiry(case):
-    edited_payload(case, lambda told: told["predicate"][OURS].update(expires_on="2099-01-01"))
+    edited_payload(case, lambda told: told["predicate"][CERTIFIED].update(expires_on="2099-01-01"))
 
 
 def edited_payload(case, edit):
@@ -226,7 +226,7 @@ def test_signed_again_by_another_key(case):
 
 
 def test_extended_and_signed_again_by_another_key(case):
-    case.resigned(lambda told: told["predicate"][OURS].update(expires_on="2027-06-01"), case.other)
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(expires_on="2027-06-01"), case.other)
     assert codes(verified(case)) == {"KEY_UNTRUSTED"}
 
 
@@ -243,9 +243,9 @@ def test_another_key_that_gives_itself_the_name_of_a_trusted_one(case):
 
 def sign_another_recording(case):
     """The hash of the file is signed, the end of its chain is that of the recording before."""
-    last = case.ours["evidence"]["last"]
+    last = case.certified["evidence"]["last"]
     chain_it_anew(case)
-    case.resigned(lambda told: told["predicate"][OURS]["evidence"].update(last=last))
+    case.resigned(lambda told: told["predicate"][CERTIFIED]["evidence"].update(last=last))
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def plan_afterwards(case):
     records = case.records()
     records[0]["plan"] = mark
     case.rechained(records)
-    case.resigned(lambda told: told["predicate"][OURS]["plan"].update(sha256=mark["sha256"]))
+    case.resigned(lambda told: told["predicate"][CERTIFIED]["plan"].update(sha256=mark["sha256"]))
 
 
 def require_less(case):
@@ -408,20 +408,20 @@ def waive(case):
 
 
 def say_something_else(case):
-    case.resigned(lambda told: told["predicate"][OURS]["areas"]["core"].update(passed=1000))
+    case.resigned(lambda told: told["predicate"][CERTIFIED]["areas"]["core"].update(passed=1000))
 
 
 def hold_for_ever(case):
-    case.resigned(lambda told: told["predicate"][OURS].update(expires_on="2099-01-01"))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(expires_on="2099-01-01"))
 
 
 def call_itself_independent(case):
-    case.resigned(lambda told: told["predicate"][OURS].update(assurance="independent"))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(assurance="independent"))
 
 
 def issue_tomorrow(case):
     later = f"{TODAY + timedelta(days=9)}T00:00:00+00:00"
-    case.resigned(lambda told: told["predicate"][OURS].update(issued_at=later))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issued_at=later))
 
 
 def speak_of_another_format(case):
@@ -430,8 +430,8 @@ def speak_of_another_format(case):
 
 def choose_the_seed(case):
     def edit(told):
-        told["predicate"][OURS] |= {"assurance": "audited"}
-        told["predicate"][OURS]["plan"]["seed"] = 1
+        told["predicate"][CERTIFIED] |= {"assurance": "audited"}
+        told["predicate"][CERTIFIED]["plan"]["seed"] = 1
 
     case.resigned(edit)
 
@@ -516,7 +516,7 @@ def name_another_revision(case):
 
 def select_a_seed(case):
     case.replanned(lambda told: told.update(seed=1))
-    case.resigned(lambda told: told["predicate"][OURS].update(assurance="independent"))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(assurance="independent"))
 
 
 def again(records, *, final, status=200):
@@ -587,11 +587,11 @@ def certify_an_old_run(case):
 
 def certify_before_the_run(case):
     earlier = f"{TODAY - timedelta(days=100)}T00:00:00+00:00"
-    case.resigned(lambda told: told["predicate"][OURS].update(issued_at=earlier))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issued_at=earlier))
 
 
 def add_a_member(case):
-    case.resigned(lambda told: told["predicate"][OURS].update(audited_by="somebody"))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(audited_by="somebody"))
 
 
 def name_a_level_twice(case):
@@ -686,7 +686,7 @@ def test_what_only_another_build_could_confirm_is_not_examined(case, edit, says,
 def test_a_revoked_key_goes_by_no_other_id(case, tmp_path):
     private = keys.load(case.key)
     told = case.told
-    told["predicate"][OURS]["keyid"] = "ab" * 32
+    told["predicate"][CERTIFIED]["keyid"] = "ab" * 32
     signature = private.sign(dsse.pae(dsse.PAYLOAD_TYPE, canonical(told)))
     envelope = dsse.Envelope(canonical(told), (("ab" * 32, signature),))
     case.certificate.write_bytes(dsse.written(envelope))
@@ -697,7 +697,7 @@ def test_a_revoked_key_goes_by_no_other_id(case, tmp_path):
 
 @pytest.mark.parametrize("form", [str.upper, "\ufeff{}".format, "{} the key was lost".format])
 def test_a_revoked_id_is_understood_in_any_form(form, tmp_path):
-    name = certified().ours["keyid"]
+    name = certified().certified["keyid"]
     (tmp_path / "revoked").write_text(f"{form(name)}\n", "utf-8")
     assert codes(verified(certified(), evidence=False, revoked=trust.revoked(tmp_path / "revoked"))) == {"REVOKED"}
 
@@ -709,7 +709,7 @@ def test_a_key_itself_can_be_revoked(tmp_path):
 
 @pytest.mark.parametrize("line", ["{},", '"{}"', "{}…", "ed25519 !!!", "short", "id:{}"])
 def test_a_line_of_revocations_that_is_not_understood_is_an_error(line, tmp_path):
-    (tmp_path / "revoked").write_text(line.format(certified().ours["keyid"]) + " a reason\n", "utf-8")
+    (tmp_path / "revoked").write_text(line.format(certified().certified["keyid"]) + " a reason\n", "utf-8")
     with pytest.raises(keys.KeyFileError, match="line 1"):
         trust.revoked(tmp_path / "revoked")
 
@@ -724,7 +724,7 @@ def test_a_name_gives_no_trust(case, tmp_path):
 
 
 def test_a_nonce_counts_as_used_only_by_a_certificate_of_a_trusted_key(case, tmp_path):
-    case.resigned(lambda told: told["predicate"][OURS].update(issuer="somebody else"), case.other)
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issuer="somebody else"), case.other)
     trusted = trust.trusted(case.trust)
     assert trust.seen(case.certificate.parent, trusted) == {}
     assert set(trust.seen(case.certificate.parent)) == {NONCE}, "it is signed, if by nobody known"
@@ -737,7 +737,7 @@ def test_a_nonce_counts_as_used_only_by_a_certificate_of_a_trusted_key(case, tmp
 
 
 def test_an_expired_certificate():
-    last = date.fromisoformat(certified().ours["expires_on"])
+    last = date.fromisoformat(certified().certified["expires_on"])
     assert codes(verified(certified(), evidence=False, day=last)) == set()
     assert codes(verified(certified(), evidence=False, day=last + timedelta(days=1))) == {"EXPIRED"}
 
@@ -745,7 +745,7 @@ def test_an_expired_certificate():
 @pytest.mark.parametrize("what", ["certificate", "key", "nonce"])
 def test_what_was_taken_back(what, tmp_path):
     found = verified(certified(), evidence=False)
-    name = {"certificate": found.id, "key": certified().ours["keyid"], "nonce": NONCE}[what]
+    name = {"certificate": found.id, "key": certified().certified["keyid"], "nonce": NONCE}[what]
     (tmp_path / "revoked").write_text(f"# taken back\n\n{name} the key was lost\n")
     again = verified(certified(), evidence=False, revoked=trust.revoked(tmp_path / "revoked"))
     assert [str(one) for one in again.faults] == [f"REVOKED: {name[:16]}… is revoked: the key was lost"]
@@ -755,7 +755,7 @@ def test_a_nonce_that_was_used_before(case, tmp_path):
     registry = tmp_path / "registry"
     shutil.copytree(certified().certificate.parent, registry / "first")
     assert codes(verified(certified(), evidence=False, seen=trust.seen(registry))) == set(), "it may know itself"
-    case.resigned(lambda told: told["predicate"][OURS].update(issuer="somebody else"))
+    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issuer="somebody else"))
     assert codes(verified(case, evidence=False, seen=trust.seen(registry))) == {"NONCE_REUSED"}
     (tmp_path / "ledger").write_text(f"{NONCE} {'0' * 64}\n")
     assert codes(verified(certified(), evidence=False, seen=trust.seen(tmp_path / "ledger"))) == {"NONCE_REUSED"}
@@ -791,7 +791,7 @@ def test_what_replies_lead_to_has_limits(case):
 
 
 def test_each_code_was_seen(request):
-    ours = [item for item in request.session.items if item.module.__name__ == __name__]
-    if len(ours) < 50:
+    certified = [item for item in request.session.items if item.module.__name__ == __name__]
+    if len(certified) < 50:
         pytest.skip("speaks of the whole table")
     assert REASONS.keys() - NAMED <= {"SUITE_DIFFERS"}, "a code without a test"

@@ -140,9 +140,9 @@ def test_six_hundred_exchanges_stay_under_two_megabytes():
 def test_an_area_says_how_much_of_it_is_broken_or_kept():
     rows = results.document(fake_runs.failing())["requirements"]
     usage = page.summed([row for row in rows if row["area"] == "usage"])
-    assert (usage["mood"], usage["said"], usage["shares"]) == ("bad", "1 of 2 broken", [("fail", 1), ("pass", 1)])
-    assert page.summed([row for row in rows if row["area"] == "errors"])["said"] == "1 of 1 SHOULD broken"
-    assert page.summed([row for row in rows if row["area"] == "echo"])["said"] == "not applicable"
+    assert (usage["mood"], usage["summary"], usage["shares"]) == ("bad", "1 of 2 broken", [("fail", 1), ("pass", 1)])
+    assert page.summed([row for row in rows if row["area"] == "errors"])["summary"] == "1 of 1 SHOULD broken"
+    assert page.summed([row for row in rows if row["area"] == "echo"])["summary"] == "not applicable"
 
 
 def test_a_claim_and_a_waiver_are_seen_at_once():
@@ -182,7 +182,7 @@ def test_the_index_sets_targets_side_by_side(tmp_path):
 def test_the_index_tells_a_promise_that_is_kept_from_one_that_was_never_made(tmp_path):
     found, _ = index.collect(folder(tmp_path))
     areas = {area["name"]: area for area in index._areas(list(found.values()), ["one", "two"])}
-    assert areas["usage"]["cells"][1]["said"] == "1 of 1 passed"
+    assert areas["usage"]["cells"][1]["summary"] == "1 of 1 passed"
     assert areas["stop"]["cells"][1] is None
     ((row, _), (missing, _)) = areas["stop"]["rows"][0]["cells"]
     assert (row["outcome"], missing) == ("inconclusive", None)

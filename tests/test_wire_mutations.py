@@ -67,7 +67,7 @@ def test_every_mutator_has_its_own_name_and_place():
     found = list(mutators(baseline("openai", "gate").plain.exchanges))
     assert len(found) == len(named("openai")) > 500
     assert {name.split()[0] for name in named("openai")} == {"plain", "chunk", "error", "event", "header"}
-    assert {one.which for one in found} == {"", "first", "middle", "last"}
+    assert {mutator.occurrence for mutator in found} == {"", "first", "middle", "last"}
 
 
 def test_what_occurs_several_times_is_changed_at_its_first_its_middle_and_its_last_place():

@@ -73,9 +73,9 @@ def _hash(path: Path) -> str:
 def excess(folder: Path) -> Iterator[Rejection]:
     """What no run records: reading it would take more memory than a verifier has to have."""
     for name, path in contents(folder).items():
-        most = MOST_RECORDED if name == RECORDING else MOST_DERIVED
-        if path.is_file() and (size := path.stat().st_size) > most:
-            yield Rejection("BUNDLE_TOO_LARGE", f"{name} has {size:,} bytes; expected {most:,} at most")
+        limit = MOST_RECORDED if name == RECORDING else MOST_DERIVED
+        if path.is_file() and (size := path.stat().st_size) > limit:
+            yield Rejection("BUNDLE_TOO_LARGE", f"{name} has {size:,} bytes; expected {limit:,} at most")
             return
     heavy = 0
     with (folder / RECORDING).open("rb") as file:
@@ -85,8 +85,8 @@ def excess(folder: Path) -> Iterator[Rejection]:
                 return
             heavy += _weight(line) if line.startswith(b'{"record":"attempt"') else 0
             if heavy > MOST_WEIGHT:
-                kept = f"{heavy // 2**20:,} MiB; expected {MOST_WEIGHT // 2**20} at most"
-                yield Rejection("BUNDLE_TOO_LARGE", f"the replies of {RECORDING} would take about {kept}")
+                size_kept = f"{heavy // 2**20:,} MiB; expected {MOST_WEIGHT // 2**20} at most"
+                yield Rejection("BUNDLE_TOO_LARGE", f"the replies of {RECORDING} would take about {size_kept}")
                 return
 
 

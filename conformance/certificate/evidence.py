@@ -34,8 +34,8 @@ def closed(recording: Recording) -> Iterator[Rejection]:
     answered = {exchange.case.id for exchange in recording.exchanges}
     missing = [case.id for case in recording.planned if case.id not in answered]
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        yield Rejection("RUN_INCOMPLETE", f"no exchange is recorded for {missing[0]}{more}, which was planned")
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield Rejection("RUN_INCOMPLETE", f"no exchange is recorded for {missing[0]}{others}, which was planned")
 
 
 def planned(recording: Recording, lock: PlanLock) -> Iterator[Rejection]:
@@ -62,9 +62,9 @@ def planned(recording: Recording, lock: PlanLock) -> Iterator[Rejection]:
         if recorded != fixed:
             values = f"{json.dumps(recorded):.60} in the recording and {json.dumps(fixed):.60} in the plan"
             yield Rejection("PLAN_DEPARTED", f"{name} is {values}")
-    started, made = float(header.get("started_at", 0.0)), datetime.fromisoformat(plan["planned_at"]).timestamp()
-    if made > started + CLOCK:
-        yield Rejection("PLAN_LATE", f"the plan was made {made - started:.0f} s after the run began")
+    started, planned_at = float(header.get("started_at", 0.0)), datetime.fromisoformat(plan["planned_at"]).timestamp()
+    if planned_at > started + CLOCK:
+        yield Rejection("PLAN_LATE", f"the plan was made {planned_at - started:.0f} s after the run began")
 
 
 def ordered(path: Path) -> Iterator[Rejection]:
@@ -150,8 +150,8 @@ class _Order:
     def _settled(self, when: str) -> Iterator[tuple[str, str]]:
         missing = sorted(case for case, count in self.pending.items() if count > 0)
         if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            yield "ATTEMPT_MISSING", f"{when}, and {missing[0]}{more} was sent without an outcome"
+            others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            yield "ATTEMPT_MISSING", f"{when}, and {missing[0]}{others} was sent without an outcome"
         self.pending.clear()
 
 

@@ -117,8 +117,8 @@ def _terms(
     except contracts.ContractError as error:
         return None, None, _needs(lock, f"the contract cannot be loaded ({error})")
     if contract.sha256 != planned["sha256"]:
-        here, there = contract.sha256, str(planned["sha256"])
-        return None, None, _needs(lock, f"the installed contract is {here:.12}…, that of the plan {there:.12}…")
+        installed, locked = contract.sha256, str(planned["sha256"])
+        return None, None, _needs(lock, f"the installed contract is {installed:.12}…, that of the plan {locked:.12}…")
     if locks.set_hash(required) != planned_set["sha256"]:
         faults.append(
             Rejection("SET_DIFFERS", f"the installed set of {required.date} is not the plan's of {planned_set['date']}")
@@ -131,9 +131,9 @@ def _documents(lock: PlanLock, contract: Contract, specs: Sequence[Path]) -> str
     """Which file of the contract has other bytes than the plan says; a comment does not change the contract's hash."""
     folder = contracts.home(contract.provider, specs)
     for name, member in (("openapi.yaml", "openapi_sha256"), ("contract.yaml", "contract_sha256")):
-        here, planned = digest((folder / name).read_bytes()), str(lock.document["contract"][member])
-        if here != planned:
-            return f"the installed {name} is {here:.12}…, that of the plan {planned:.12}…"
+        installed, locked = digest((folder / name).read_bytes()), str(lock.document["contract"][member])
+        if installed != locked:
+            return f"the installed {name} is {installed:.12}…, that of the plan {locked:.12}…"
     return ""
 
 

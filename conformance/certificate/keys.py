@@ -68,10 +68,10 @@ class Private:
 
 def generate(path: Path, name: str = "") -> Public:
     """Write a new key, readable only by its owner, and its public key beside it; no file is ever replaced."""
-    beside = path.with_name(f"{path.name}.pub")
+    public_path = path.with_name(f"{path.name}.pub")
     if "up-to=" in name.lower():
         raise KeyFileError(f"the name {name!r:.60} contains 'up-to='; only a verifier says what a key may claim")
-    for file_path in (path, beside):
+    for file_path in (path, public_path):
         if os.path.lexists(file_path):
             raise KeyFileError(f"{file_path} exists, and a key is never replaced; give another name")
     key = Ed25519PrivateKey.generate()
@@ -83,8 +83,8 @@ def generate(path: Path, name: str = "") -> Public:
     finally:
         os.close(file)
     try:
-        with beside.open("x", encoding="ascii", errors="replace") as file_beside:
-            file_beside.write(f"{public}{' ' + ' '.join(name.split()) if name.split() else ''}\n")
+        with public_path.open("x", encoding="ascii", errors="replace") as public_file:
+            public_file.write(f"{public}{' ' + ' '.join(name.split()) if name.split() else ''}\n")
     except OSError:
         with suppress(OSError):
             path.unlink()

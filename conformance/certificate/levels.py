@@ -28,8 +28,8 @@ def areas() -> tuple[Mapping[str, Any], ...]:
 
 def names() -> tuple[str, ...]:
     """The areas in the order in which they are shown."""
-    shown = ("core", "streaming", "logprobs", "sampling", "errors", "robustness")
-    return (*shown, *(area["name"] for area in areas() if area["name"] not in shown))
+    first = ("core", "streaming", "logprobs", "sampling", "errors", "robustness")
+    return (*first, *(area["name"] for area in areas() if area["name"] not in first))
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from conformance.certificate.levels import FULL, NONE, areas, names
-from conformance.certificate.statement import FAILED, OURS, WARNED
+from conformance.certificate.statement import CERTIFIED, FAILED, WARNED
 from conformance.certificate.trust import ASSURANCE
 from conformance.recording.plan_lock import seed_of
 from conformance.report import badge
@@ -39,50 +39,56 @@ def drawn(statement: Mapping[str, Any], certificate_id: str) -> dict[str, bytes]
 
 def _badge(statement: Mapping[str, Any]) -> tuple[str, str, str]:
     """Label, message and colour."""
-    ours = statement["predicate"][OURS]
-    index, score = ours["index"], ours["score"]
-    message = f"{ours['level']}, {score['passed']} of {plural(index['of'], 'MUST')}, until {ours['expires_on']}"
-    name = visible(ours["target"]["name"])
+    certified = statement["predicate"][CERTIFIED]
+    index, score = certified["index"], certified["score"]
+    message = (
+        f"{certified['level']}, {score['passed']} of {plural(index['of'], 'MUST')}, until {certified['expires_on']}"
+    )
+    name = visible(certified["target"]["name"])
     short = name if len(name) <= badge.MOST_LETTERS else f"{name[: badge.MOST_LETTERS - 1]}…"
-    return f"{short} conformance{_kind(ours)}", message, COLOURS[ours["level"]]
+    return f"{short} conformance{_kind(certified)}", message, COLOURS[certified["level"]]
 
 
-def _kind(ours: Mapping[str, Any]) -> str:
+def _kind(certified: Mapping[str, Any]) -> str:
     """What was judged where it was no target: nobody may read it as a certificate of the provider."""
-    return f", {ours['target']['kind']}" if "kind" in ours["target"] else ""
+    return f", {certified['target']['kind']}" if "kind" in certified["target"] else ""
 
 
 def render(statement: Mapping[str, Any], certificate_id: str) -> str:
     """The page: one file without scripts that loads nothing."""
     predicate = statement["predicate"]
-    ours = predicate[OURS]
+    certified = predicate[CERTIFIED]
     about = {area["name"]: area["about"] for area in areas()}
     template = environment().from_string(_text("certificate.jinja2"))
     return template.render(
         style=Markup(files("conformance.report").joinpath("templates", "style.css").read_text("utf-8")),  # noqa: S704
         own=Markup(_text("certificate.css")),  # noqa: S704 - our own file
-        title=f"Certificate: {ours['target']['name']}{_kind(ours)}",
+        title=f"Certificate: {certified['target']['name']}{_kind(certified)}",
         predicate=predicate,
-        ours=ours,
+        certified=certified,
         id=certificate_id,
         headline=_headline(predicate),
-        kind=ours["target"].get("kind", ""),
-        areas=[(name, about[name], ours["areas"][name]) for name in names() if name in ours["areas"]],
-        seed="derived from the nonce" if ours["plan"]["seed"] == seed_of(ours["plan"]["nonce"]) else "chosen freely",
-        assurance=ASSURANCE[ours["assurance"]],
+        kind=certified["target"].get("kind", ""),
+        areas=[(name, about[name], certified["areas"][name]) for name in names() if name in certified["areas"]],
+        seed=_seed(certified["plan"]),
+        assurance=ASSURANCE[certified["assurance"]],
         most=MOST_NAMES,
         mutation_text=mutation_text,
     )
 
 
+def _seed(plan: Mapping[str, Any]) -> str:
+    return "derived from the nonce" if plan["seed"] == seed_of(plan["nonce"]) else "chosen freely"
+
+
 def _headline(predicate: Mapping[str, Any]) -> str:
-    ours = predicate[OURS]
-    if ours["level"] == NONE:
+    certified = predicate[CERTIFIED]
+    if certified["level"] == NONE:
         return "No MUST was verified to hold."
     if predicate["result"] == FAILED:
-        lacking = [name for name in names() if ours["areas"][name]["lacking"]]
+        lacking = [name for name in names() if certified["areas"][name]["lacking"]]
         return f"Conforms in part: something is lacking in {', '.join(lacking)}."
-    claims = f" Claimed: {', '.join(ours['claims'])}." if ours["claims"] else ""
+    claims = f" Claimed: {', '.join(certified['claims'])}." if certified["claims"] else ""
     warned = " Some SHOULDs are broken." if predicate["result"] == WARNED else ""
     return f"Every MUST that applies was verified and holds.{warned}{claims}"
 

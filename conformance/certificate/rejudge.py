@@ -55,27 +55,29 @@ def compared(stored: Mapping[str, Any], derived: Mapping[str, Any]) -> Iterator[
     stored_rows = {row["id"]: row for row in stored["requirements"]}
     derived_rows = {row["id"]: row for row in derived["requirements"]}
     for name in sorted(stored_rows.keys() | derived_rows.keys()):
-        was, now = stored_rows.get(name), derived_rows.get(name)
-        if was is None or now is None:
-            where = "results.json" if was else "the derived verdicts"
-            yield Rejection("VERDICT_DIFFERS", f"{name} is only in {where}")
-        elif was["outcome"] != now["outcome"]:
-            verdict = f"{now['outcome']} {now['reason']}".strip()
-            yield Rejection("VERDICT_DIFFERS", f"{name} is {was['outcome']}; the recorded bytes give {verdict:.160}")
+        stored_row, derived_row = stored_rows.get(name), derived_rows.get(name)
+        if stored_row is None or derived_row is None:
+            only_in = "results.json" if stored_row else "the derived verdicts"
+            yield Rejection("VERDICT_DIFFERS", f"{name} is only in {only_in}")
+        elif stored_row["outcome"] != derived_row["outcome"]:
+            verdict = f"{derived_row['outcome']} {derived_row['reason']}".strip()
+            yield Rejection(
+                "VERDICT_DIFFERS", f"{name} is {stored_row['outcome']}; the recorded bytes give {verdict:.160}"
+            )
         else:
-            yield from _differences(f"{name} ", was, now, ROW)
-            if _evidence(was) != _evidence(now):
+            yield from _differences(f"{name} ", stored_row, derived_row, ROW)
+            if _evidence(stored_row) != _evidence(derived_row):
                 yield Rejection("RESULTS_DIFFER", f"{name} has other evidence than the recorded bytes give")
     yield from _differences("", stored, derived, HEAD)
 
 
 def _differences(
-    where: str, stored: Mapping[str, Any], derived: Mapping[str, Any], names: Iterable[str]
+    prefix: str, stored: Mapping[str, Any], derived: Mapping[str, Any], names: Iterable[str]
 ) -> Iterator[Rejection]:
     for name in names:
-        was, now = stored.get(name), derived.get(name)
-        if was != now:
-            message = f"{where}{name} is {_short(was)}; the recorded bytes give {_short(now)}"
+        stored_value, derived_value = stored.get(name), derived.get(name)
+        if stored_value != derived_value:
+            message = f"{prefix}{name} is {_short(stored_value)}; the recorded bytes give {_short(derived_value)}"
             yield Rejection("RESULTS_DIFFER", message)
 
 
@@ -101,8 +103,8 @@ def waived(stored: Mapping[str, Any]) -> Iterator[Rejection]:
     rows = [row["id"] for row in stored["requirements"] if row["waiver"]]
     if rows or stored["waiver_faults"]:
         first = rows[0] if rows else stored["waiver_faults"][0]
-        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        yield Rejection("WAIVED", f"{first}{more} was judged with waivers; run again without --waivers")
+        others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        yield Rejection("WAIVED", f"{first}{others} was judged with waivers; run again without --waivers")
 
 
 def complete(derived: Mapping[str, Any], required: RequirementSet) -> Iterator[Rejection]:

@@ -21,7 +21,7 @@ from conformance.report.tally import broken, scored
 
 TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://in-toto.io/attestation/test-result/v0.1"
-OURS: Final = "completionsConformance"
+CERTIFIED: Final = "completionsConformance"
 FORMAT: Final = "conformance-certificate/1"
 MOST_DAYS: Final = 366
 WITHOUT_KEY: Final = "no key was given, so requests with a missing or wrong key were not sent"
@@ -64,8 +64,13 @@ def statement(examined: Examined, hashes: Mapping[str, str], terms: CertificateT
     }
     subject = [{"name": name, "digest": {"sha256": value}} for name, value in sorted(hashes.items())]
     predicate = derived(examined)
-    ours = {**predicate[OURS], **issued}
-    return {"_type": TYPE, "subject": subject, "predicateType": PREDICATE, "predicate": {**predicate, OURS: ours}}
+    certified = {**predicate[CERTIFIED], **issued}
+    return {
+        "_type": TYPE,
+        "subject": subject,
+        "predicateType": PREDICATE,
+        "predicate": {**predicate, CERTIFIED: certified},
+    }
 
 
 def derived(examined: Examined) -> dict[str, Any]:
@@ -83,7 +88,7 @@ def derived(examined: Examined) -> dict[str, Any]:
         "passedTests": sorted(row["id"] for row in rows if row["outcome"] == "pass"),
         "warnedTests": warned,
         "failedTests": failed,
-        OURS: {
+        CERTIFIED: {
             "format": FORMAT,
             "level": overall(areas),
             "areas": areas,
@@ -142,9 +147,9 @@ def parse(payload: bytes) -> dict[str, Any]:
         invalid = best_match(_validator().iter_errors(document))
         if invalid is not None:
             raise StatementError(f"{invalid.json_path}: {invalid.message:.120}; expected a certificate of {FORMAT}")
-        ours = document["predicate"][OURS]
-        time_zone = datetime.fromisoformat(ours["issued_at"]).tzinfo
-        date.fromisoformat(ours["expires_on"])
+        certified = document["predicate"][CERTIFIED]
+        time_zone = datetime.fromisoformat(certified["issued_at"]).tzinfo
+        date.fromisoformat(certified["expires_on"])
     except StatementError:
         raise
     except (ValueError, RecursionError) as error:
@@ -152,7 +157,7 @@ def parse(payload: bytes) -> dict[str, Any]:
     if canonical(document) != payload:
         raise StatementError("the statement is not in the one form that `certify` writes, such as with a name twice")
     if time_zone is None:
-        raise StatementError(f"issued_at is {ours['issued_at']}; expected a time zone")
+        raise StatementError(f"issued_at is {certified['issued_at']}; expected a time zone")
     return document
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from conformance.certificate.bundle import OWN
 from conformance.certificate.issue import CERTIFICATE
 from conformance.certificate.page import PAGE
-from conformance.certificate.statement import OURS
+from conformance.certificate.statement import CERTIFIED
 from conformance.certificate.verify import Verified, VerifierKnowledge, verify
 from conformance.config.settings import SettingsError
 from conformance.config.toml_file import read as read_toml
@@ -32,14 +32,14 @@ class Entry:
 
     about: str
     holds: bool | None
-    said: str
+    statement: str
 
 
 def checked(folder: Path, known: VerifierKnowledge, day: date, specs: Sequence[Path] = ()) -> Iterator[Entry]:
     """All points of the checklist."""
     faults = list(_files(folder))
     yield from faults
-    if any(fault.said.startswith(TOO_LARGE) for fault in faults):
+    if any(fault.statement.startswith(TOO_LARGE) for fault in faults):
         return  # nothing of it is read
     verified = Verified(())
     if (folder / CERTIFICATE).is_file():
@@ -66,8 +66,8 @@ def _files(folder: Path) -> Iterator[Entry]:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if size > MOST_BYTES:
         yield Entry("files", False, f"{TOO_LARGE} {size:,} bytes; expected {MOST_BYTES:,} at most")
-    whole = needed <= present <= needed | OPTIONAL and not (folder / BUNDLE / OWN).exists()
-    if whole and not links and size <= MOST_BYTES:
+    complete = needed <= present <= needed | OPTIONAL and not (folder / BUNDLE / OWN).exists()
+    if complete and not links and size <= MOST_BYTES:
         yield Entry("files", True, f"{len(present)} entries, {size:,} bytes")
 
 
@@ -78,13 +78,13 @@ def _certificate(verified: Verified) -> Iterator[Entry]:
         yield Entry("certificate", None, f"not examined: {part}")
     if verified.faults or not verified.statement:
         return
-    ours = verified.statement["predicate"][OURS]
+    certified = verified.statement["predicate"][CERTIFIED]
     if not verified.unexamined:
-        yield Entry("certificate", True, f"valid until {ours['expires_on']}; every verdict follows from the bytes")
-    lacking = [name for name, area in ours["areas"].items() if area["lacking"]]
-    level = ours["level"] + (f"; something is lacking in {', '.join(lacking)}" if lacking else "")
-    yield Entry("level", True, level + (f"; claimed: {', '.join(ours['claims'])}" if ours["claims"] else ""))
-    yield Entry("assurance", True, ours["assurance"])
+        yield Entry("certificate", True, f"valid until {certified['expires_on']}; every verdict follows from the bytes")
+    lacking = [name for name, area in certified["areas"].items() if area["lacking"]]
+    level = certified["level"] + (f"; something is lacking in {', '.join(lacking)}" if lacking else "")
+    yield Entry("level", True, level + (f"; claimed: {', '.join(certified['claims'])}" if certified["claims"] else ""))
+    yield Entry("assurance", True, certified["assurance"])
 
 
 def _product(folder: Path, verified: Verified) -> Iterator[Entry]:
@@ -105,19 +105,19 @@ def _differences(product: dict[str, Any], verified: Verified) -> Iterator[str]:
     """Where product.toml contradicts the certificate."""
     if not verified.statement:
         return
-    ours = verified.statement["predicate"][OURS]
-    signed = ours.get("product")
+    certified = verified.statement["predicate"][CERTIFIED]
+    signed = certified.get("product")
     if signed is None:
         yield f"the certificate names no product; sign one with `certify --product {PRODUCT}`"
     elif signed != product:
         names = sorted(name for name in signed.keys() | product.keys() if signed.get(name) != product.get(name))
         yield f"{PRODUCT}: {names[0]} is {product.get(names[0])!r}; certified was {signed.get(names[0])!r}"
-    certified = {
-        "contract": ours["contract"]["provider"],
-        "endpoint": ours["target"]["base_url"],
-        "model": ours["target"]["model"],
+    endpoint = {
+        "contract": certified["contract"]["provider"],
+        "endpoint": certified["target"]["base_url"],
+        "model": certified["target"]["model"],
     }
-    for name, value in certified.items():
+    for name, value in endpoint.items():
         if str(product[name]).rstrip("/") != str(value).rstrip("/"):
             yield f"{PRODUCT}: {name} is {product[name]!r}; certified was {value!r}"
 
@@ -130,7 +130,7 @@ def _readme(folder: Path, verified: Verified) -> Iterator[Entry]:
     missing = [] if _HEADING.search(text) else ["a heading such as '## How to reproduce'"]
     missing += [f"the command `{command} …`" for command in COMMANDS if command not in text]
     if verified.statement:
-        claims = verified.statement["predicate"][OURS]["claims"]
+        claims = verified.statement["predicate"][CERTIFIED]["claims"]
         missing += [f"the claim '{claim}'" for claim in claims if claim not in text]
     message = f"{README} lacks {', '.join(missing)}" if missing else "says how to reproduce the run"
     yield Entry("readme", not missing, message)

@@ -47,19 +47,19 @@ def _trusted(path: Path, number: int, line: str) -> Trusted:
         key = keys.public(words[0], words[1] if len(words) > 1 else "")
     except KeyFileError as error:
         raise KeyFileError(f"{path}: line {number}: {error}") from None
-    named = words[2:]
-    most = named.pop(0).removeprefix(UP_TO) if named and named[0].startswith(UP_TO) else SELF
-    if most not in ASSURANCE:
-        raise KeyFileError(f"{path}: line {number}: {UP_TO}{most}; expected one of {', '.join(ASSURANCE)}")
-    if UP_TO in " ".join(named).lower():
+    name_words = words[2:]
+    ceiling = name_words.pop(0).removeprefix(UP_TO) if name_words and name_words[0].startswith(UP_TO) else SELF
+    if ceiling not in ASSURANCE:
+        raise KeyFileError(f"{path}: line {number}: {UP_TO}{ceiling}; expected one of {', '.join(ASSURANCE)}")
+    if UP_TO in " ".join(name_words).lower():
         raise KeyFileError(f"{path}: line {number}: {UP_TO} is in the name; expected it as the third word only")
-    return Trusted(key, most, " ".join(named))
+    return Trusted(key, ceiling, " ".join(name_words))
 
 
-def exceeds(claimed: str, most: str) -> bool:
+def exceeds(claimed: str, ceiling: str) -> bool:
     """Whether a level of assurance is higher than a key may claim."""
     order = list(ASSURANCE)
-    return claimed not in order or order.index(claimed) > order.index(most)
+    return claimed not in order or order.index(claimed) > order.index(ceiling)
 
 
 def revoked(path: Path) -> dict[str, str]:
@@ -97,17 +97,18 @@ def seen(path: Path, trusted: Sequence[Trusted] | None = None) -> dict[str, set[
 
 
 def _in_folder(folder: Path, trusted: Sequence[Trusted] | None) -> Iterator[list[str]]:
-    from conformance.certificate.statement import OURS, parse
+    from conformance.certificate.statement import CERTIFIED, parse
 
     for path in sorted(folder.rglob("certificate.json")):
         try:
             envelope = dsse.read(dsse.content(path))
-            ours = parse(envelope.payload)["predicate"][OURS]
-            known = [keys.named(ours["public_key"])] if trusted is None else [one.key for one in trusted]
+            certified = parse(envelope.payload)["predicate"][CERTIFIED]
+            stated_key = keys.named(certified["public_key"])
+            accepted = [stated_key] if trusted is None else [entry.key for entry in trusted]
         except ValueError:
             continue  # not a certificate, so it has used no nonce
-        if envelope.signed_by(known):
-            yield [ours["plan"]["nonce"], envelope.id]
+        if envelope.signed_by(accepted):
+            yield [certified["plan"]["nonce"], envelope.id]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,7 @@ from conformance.certificate.dsse import Envelope, EnvelopeError
 from conformance.certificate.examine import Examined, examine
 from conformance.certificate.keys import KeyFileError
 from conformance.certificate.reasons import Rejection
-from conformance.certificate.statement import MOST_DAYS, OURS, StatementError, derived, parse, signed_for
+from conformance.certificate.statement import CERTIFIED, MOST_DAYS, StatementError, derived, parse, signed_for
 from conformance.certificate.trust import Trusted
 from conformance.recording.build import build
 
@@ -55,13 +55,13 @@ def verify(
         document = parse(envelope.payload)
     except StatementError as error:
         return Verified((Rejection("STATEMENT_UNKNOWN", str(error)),), id=envelope.id)
-    ours = document["predicate"][OURS]
-    signer, faults = _signature(envelope, ours, known)
-    faults += _validity(ours, envelope, known, day, signer)
+    certified = document["predicate"][CERTIFIED]
+    signer, faults = _signature(envelope, certified, known)
+    faults += _validity(certified, envelope, known, day, signer)
     unexamined = [] if known.trusted is not None else ["who signed it: give the keys you trust with --trust"]
     forged = any(fault.code == "SIGNATURE_INVALID" for fault in faults)
     drawn = {name: content for name in page.MADE if (content := path.with_name(name)).is_file()}
-    if ours["suite"] != build():
+    if certified["suite"] != build():
         unexamined += [f"{name}: another build made it, if the certificate is right" for name in drawn]
     elif not forged:
         faults += _pages(drawn, document, envelope.id)
@@ -79,42 +79,44 @@ def verify(
 
 
 def _signature(
-    envelope: Envelope, ours: Mapping[str, Any], known: VerifierKnowledge
+    envelope: Envelope, certified: Mapping[str, Any], known: VerifierKnowledge
 ) -> tuple[Trusted | None, list[Rejection]]:
     """The trusted key that signed. The key in the certificate proves integrity, but not who signed."""
     hint = envelope.signatures[0][0]
     try:
-        own = keys.named(ours["public_key"])
+        stated_key = keys.named(certified["public_key"])
     except KeyFileError as error:
         return None, [Rejection("SIGNATURE_INVALID", str(error))]
-    if not envelope.signed_by([own]):
+    if not envelope.signed_by([stated_key]):
         return None, [Rejection("SIGNATURE_INVALID", f"the signature of {hint:.16}… is not valid for the payload")]
     faults = [
-        Rejection("SIGNATURE_INVALID", f"{where} names the key {name:.16}…; the key that signed is {own.id:.16}…")
-        for where, name in (("the statement", str(ours["keyid"])), ("the envelope", hint))
-        if name != own.id
+        Rejection(
+            "SIGNATURE_INVALID", f"{source} names the key {name:.16}…; the key that signed is {stated_key.id:.16}…"
+        )
+        for source, name in (("the statement", str(certified["keyid"])), ("the envelope", hint))
+        if name != stated_key.id
     ]
     if known.trusted is None:
         return None, faults
-    signer = next((trusted for trusted in known.trusted if trusted.key == own), None)
+    signer = next((trusted for trusted in known.trusted if trusted.key == stated_key), None)
     if signer is None:
-        message = f"it is signed by {own.id:.16}…, which is none of the {len(known.trusted)} trusted keys"
+        message = f"it is signed by {stated_key.id:.16}…, which is none of the {len(known.trusted)} trusted keys"
         faults.append(Rejection("KEY_UNTRUSTED", message))
     return signer, faults
 
 
 def _validity(
-    ours: Mapping[str, Any], envelope: Envelope, known: VerifierKnowledge, day: date, signer: Trusted | None
+    certified: Mapping[str, Any], envelope: Envelope, known: VerifierKnowledge, day: date, signer: Trusted | None
 ) -> Iterator[Rejection]:
-    issued, last = datetime.fromisoformat(ours["issued_at"]).date(), date.fromisoformat(ours["expires_on"])
+    issued, last = datetime.fromisoformat(certified["issued_at"]).date(), date.fromisoformat(certified["expires_on"])
     if issued > day + timedelta(days=1):  # time zones: it may already be tomorrow at the issuer
         yield Rejection("NOT_YET_VALID", f"it was issued on {issued}; today is {day}")
     if day > last:
         yield Rejection("EXPIRED", f"its last day was {last}; today is {day}")
     if (last - issued).days > MOST_DAYS:
         yield Rejection("EXPIRY_TOO_FAR", f"it is valid from {issued} to {last}; expected at most {MOST_DAYS} days")
-    nonce = str(ours["plan"]["nonce"])
-    for name in (envelope.id, nonce, *_key_ids(ours, envelope)):
+    nonce = str(certified["plan"]["nonce"])
+    for name in (envelope.id, nonce, *_key_ids(certified, envelope)):
         reason = known.revoked.get(name, known.revoked.get(name.lower()))
         if reason is not None:
             yield Rejection("REVOKED", f"{name[:16]}… is revoked: {reason or 'no reason given'}")
@@ -122,22 +124,24 @@ def _validity(
     others = known.seen.get(nonce, set()) - {envelope.id}
     if others:
         yield Rejection("NONCE_REUSED", f"the nonce {nonce:.40} was already used by the certificate {min(others):.16}…")
-    if signer and trust.exceeds(ours["assurance"], signer.most):
-        yield Rejection("ASSURANCE_EXCEEDED", f"it claims {ours['assurance']}; the key is trusted up to {signer.most}")
+    if signer and trust.exceeds(certified["assurance"], signer.most):
+        yield Rejection(
+            "ASSURANCE_EXCEEDED", f"it claims {certified['assurance']}; the key is trusted up to {signer.most}"
+        )
 
 
-def _key_ids(ours: Mapping[str, Any], envelope: Envelope) -> Iterator[str]:
+def _key_ids(certified: Mapping[str, Any], envelope: Envelope) -> Iterator[str]:
     """The id that follows from the key itself, and those that are only stated."""
     with suppress(KeyFileError):
-        yield keys.named(ours["public_key"]).id
-    yield ours["keyid"]
+        yield keys.named(certified["public_key"]).id
+    yield certified["keyid"]
     yield from (name for name, _ in envelope.signatures)
 
 
-def _pages(beside: Mapping[str, Path], document: Mapping[str, Any], certificate_id: str) -> Iterator[Rejection]:
+def _pages(made_files: Mapping[str, Path], document: Mapping[str, Any], certificate_id: str) -> Iterator[Rejection]:
     """Whether page and badge beside the certificate match it; only the same build draws the same bytes."""
     drawn = page.drawn(document, certificate_id)
-    for name, path in beside.items():
+    for name, path in made_files.items():
         if path.stat().st_size != len(drawn[name]) or path.read_bytes() != drawn[name]:
             yield Rejection("PAGE_DIFFERS", f"{path} does not match the certificate; `conformance certify` writes it")
 
@@ -148,13 +152,13 @@ def _evidence(folder: Path, document: Mapping[str, Any], specs: Sequence[Path]) 
     if faults:
         return faults, "files of the bundle are not those that were signed"
     examined = examine(folder, specs)
-    ours = document["predicate"][OURS]
+    certified = document["predicate"][CERTIFIED]
     faults = [*examined.faults, *_bound(examined, document)]
-    faults += unmet(examined, ours["assurance"], datetime.fromisoformat(ours["issued_at"]))
+    faults += unmet(examined, certified["assurance"], datetime.fromisoformat(certified["issued_at"]))
     if examined.contract is not None and not examined.needs:
         now, signed = derived(examined), document["predicate"]
         changed = [name for name in PARTS if now[name] != signed.get(name)]
-        changed += [name for name, value in now[OURS].items() if signed[OURS].get(name) != value]
+        changed += [name for name, value in now[CERTIFIED].items() if signed[CERTIFIED].get(name) != value]
         reported_as = {"evidence": "EVIDENCE_DIFFERS", "plan": "PLAN_SWAPPED"}
         codes = {fault.code for fault in faults}
         changed = [name for name in changed if reported_as.get(name) not in codes]
@@ -166,16 +170,20 @@ def _evidence(folder: Path, document: Mapping[str, Any], specs: Sequence[Path]) 
 
 def _bound(examined: Examined, document: Mapping[str, Any]) -> Iterator[Rejection]:
     """Whether plan and recording are the ones that the certificate names, whichever build made them."""
-    ours = document["predicate"][OURS]
+    certified = document["predicate"][CERTIFIED]
     for name in ("suite", "contract", "requirements", "claims"):
-        if examined.lock is not None and examined.lock.document.get(name) != ours[name]:
+        if examined.lock is not None and examined.lock.document.get(name) != certified[name]:
             yield Rejection("STATEMENT_DIFFERS", f"{name} of the certificate is not that of plan.lock")
-    if examined.lock is not None and examined.lock.sha256 != ours["plan"]["sha256"]:
-        there = str(ours["plan"]["sha256"])
-        yield Rejection("PLAN_SWAPPED", f"plan.lock is {examined.lock.sha256:.12}…, certified was {there:.12}…")
-    if examined.lock is not None and examined.lock.nonce != ours["plan"]["nonce"]:
+    if examined.lock is not None and examined.lock.sha256 != certified["plan"]["sha256"]:
+        certified_plan = str(certified["plan"]["sha256"])
+        yield Rejection(
+            "PLAN_SWAPPED", f"plan.lock is {examined.lock.sha256:.12}…, certified was {certified_plan:.12}…"
+        )
+    if examined.lock is not None and examined.lock.nonce != certified["plan"]["nonce"]:
         yield Rejection("NONCE_DIFFERS", f"the plan's nonce is {examined.lock.nonce:.40}; another one was certified")
     footer = examined.recording.footer if examined.recording is not None else None
-    if footer is not None and footer["before"] != ours["evidence"]["last"]:
-        here, there = str(footer["before"]), str(ours["evidence"]["last"])
-        yield Rejection("EVIDENCE_DIFFERS", f"the chain ends in {here:.12}…, certified was {there:.12}…")
+    if footer is not None and footer["before"] != certified["evidence"]["last"]:
+        recorded_end, certified_end = str(footer["before"]), str(certified["evidence"]["last"])
+        yield Rejection(
+            "EVIDENCE_DIFFERS", f"the chain ends in {recorded_end:.12}…, certified was {certified_end:.12}…"
+        )

@@ -51,17 +51,17 @@ def audit_command(provider: str, files: tuple[Path, ...], quiet: bool, **given: 
     contract = load_contract(chosen)
     selected = selected_requirements(chosen, contract)
     with _progress(quiet=quiet) as watch:
-        found = audit(contract, load(files, contract, watch), chosen.name, selected)
-    if not found.runs:
-        raise SettingsError(_nothing(found))
-    documents = [_document(run, chosen) for run in found.runs]
+        audited = audit(contract, load(files, contract, watch), chosen.name, selected)
+    if not audited.runs:
+        raise SettingsError(_nothing(audited))
+    documents = [_document(run, chosen) for run in audited.runs]
     for document in documents:
         if not quiet:
             _print_findings(document, one_of_many=len(documents) > 1)
-    _print_not_judged(found)
+    _print_not_judged(audited)
     _print_summaries(documents)
     if given.get("out"):
-        _write_reports(documents, found.runs, chosen)
+        _write_reports(documents, audited.runs, chosen)
     from conformance.cli.run import most_severe
 
     return most_severe([int(document["exit_code"]) for document in documents])
@@ -103,17 +103,17 @@ def _print_findings(document: Mapping[str, Any], *, one_of_many: bool) -> None:
     say("")
 
 
-def _print_not_judged(found: Audit) -> None:
+def _print_not_judged(audited: Audit) -> None:
     """Everything in the files that was not judged, with the reason, on standard error."""
-    for reason in (*found.unreadable, *found.damaged):
+    for reason in (*audited.unreadable, *audited.damaged):
         say(f"left out: {reason}", err=True)
-    _print_reasons("left out", found.left_out)
-    _print_elsewhere(found.elsewhere)
-    _print_reasons("not judged", found.not_judged)
-    if found.other_files:
-        listed = ", ".join(found.other_files[:3]) + (", …" if len(found.other_files) > 3 else "")
-        number = len(found.other_files)
-        say(f"left out: {number} {'file is' if number == 1 else 'files are'} no recording ({listed})", err=True)
+    _print_reasons("left out", audited.left_out)
+    _print_elsewhere(audited.elsewhere)
+    _print_reasons("not judged", audited.not_judged)
+    if audited.other_files:
+        names = ", ".join(audited.other_files[:3]) + (", …" if len(audited.other_files) > 3 else "")
+        number = len(audited.other_files)
+        say(f"left out: {number} {'file is' if number == 1 else 'files are'} no recording ({names})", err=True)
 
 
 def _print_reasons(word: str, reasons: Reasons) -> None:
@@ -140,13 +140,13 @@ def _print_summaries(documents: Sequence[Mapping[str, Any]]) -> None:
             say(f"  {document['target']['base_url']}, model {document['target']['model'] or 'unknown'}")
 
 
-def _nothing(found: Audit) -> str:
+def _nothing(audited: Audit) -> str:
     """Why there is nothing to judge, on one line."""
-    if found.unreadable:
-        more = len(found.unreadable) - 1
-        return found.unreadable[0] + (f" (and {more} more)" if more else "")
-    reasons = [*found.damaged, *found.left_out.first, *found.elsewhere.first]
-    files = f"{len(found.other_files)} files are no recordings" if found.other_files else "there are no files"
+    if audited.unreadable:
+        others = len(audited.unreadable) - 1
+        return audited.unreadable[0] + (f" (and {others} more)" if others else "")
+    reasons = [*audited.damaged, *audited.left_out.first, *audited.elsewhere.first]
+    files = f"{len(audited.other_files)} files are no recordings" if audited.other_files else "there are no files"
     return f"there is no exchange of this operation ({reasons[0] if reasons else files}); expected at least one"
 
 

@@ -89,24 +89,24 @@ def print_rejections(rejections: Iterable[Rejection], prefix: str = "") -> None:
 def print_statement(statement: Mapping[str, Any], *, examined: bool = True) -> None:
     """Print level, MUSTs verified and passed, and areas of a certificate; of one not examined, only what it claims."""
     from conformance.certificate.levels import names
-    from conformance.certificate.statement import OURS
+    from conformance.certificate.statement import CERTIFIED
     from conformance.report.tally import verified_and_passed
     from conformance.report.text import visible
 
-    ours = statement["predicate"][OURS]
-    target = visible(ours["target"]["name"])
-    if "kind" in ours["target"]:
-        target += f" ({visible(ours['target']['kind'])})"
+    certified = statement["predicate"][CERTIFIED]
+    target = visible(certified["target"]["name"])
+    if "kind" in certified["target"]:
+        target += f" ({visible(certified['target']['kind'])})"
     claimed = "" if examined else "claimed, not examined: "
-    say(f"{target}: {claimed}{ours['level']}, {ours['assurance']}, until {ours['expires_on']}")
+    say(f"{target}: {claimed}{certified['level']}, {certified['assurance']}, until {certified['expires_on']}")
     if not examined:
         return
-    say(f"  {verified_and_passed(ours)}")
+    say(f"  {verified_and_passed(certified)}")
     for name in names():
-        area = ours["areas"][name]
+        area = certified["areas"][name]
         lacks = f", lacks {visible(', '.join(area['lacking']))}" if area["lacking"] else ""
         say(f"  {name:<10} {area['level']:<7} {area['passed']}/{area['of']}{lacks}")
-    if ours["claims"]:
-        say(visible(f"  claimed: {', '.join(ours['claims'])}"))
-    for omission in ours["left_out"]:
+    if certified["claims"]:
+        say(visible(f"  claimed: {', '.join(certified['claims'])}"))
+    for omission in certified["left_out"]:
         say(visible(f"  left out: {omission}"))

@@ -14,9 +14,11 @@ from conformance.config.settings import SettingsError
 @click.command("diff")
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
-@click.option("--format", "shown", type=click.Choice(["terminal", "markdown", "html", "json"]), default="terminal")
+@click.option(
+    "--format", "format_name", type=click.Choice(["terminal", "markdown", "html", "json"]), default="terminal"
+)
 @click.option("--strict", is_flag=True, help="Exit code 1 for a new failure of a SHOULD as well.")
-def diff_command(before: Path, after: Path, shown: str, strict: bool) -> int:
+def diff_command(before: Path, after: Path, format_name: str, strict: bool) -> int:
     """Show what changed from run BEFORE to run AFTER: two folders of reports, or two results.json files.
 
     Exit code 1 if a MUST fails that did not fail before. A failure of a new requirement is not a regression.
@@ -25,7 +27,7 @@ def diff_command(before: Path, after: Path, shown: str, strict: bool) -> int:
     from conformance.report.diff_formats import FORMATS
 
     comparison = compare(_read(before), _read(after))
-    say(FORMATS[shown](comparison, strict=strict), nl=False)
+    say(FORMATS[format_name](comparison, strict=strict), nl=False)
     return comparison.exit_code(strict=strict)
 
 

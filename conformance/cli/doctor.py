@@ -48,11 +48,11 @@ async def _print_symptoms(chosen: Settings, contract: Contract) -> int:
     from conformance.run.launch import open_target, timeout_policy
 
     worst: int = ExitCode.CONFORMANT
-    with open_target(chosen, contract) as (where, model):
-        address = f"{where.base_url.rstrip('/')}{contract.path}"
-        heading = f"{chosen.target}: {address}, model {model}, {'with' if where.key else 'without'} a key"
+    with open_target(chosen, contract) as (target, model):
+        address = f"{target.base_url.rstrip('/')}{contract.path}"
+        heading = f"{chosen.target}: {address}, model {model}, {'with' if target.key else 'without'} a key"
         say(visible(heading))
-        async for symptom in examine(where, contract, model, timeout_policy(chosen)):
+        async for symptom in examine(target, contract, model, timeout_policy(chosen)):
             say(f"  {symptom.state:<5}  {symptom.about:<11}  {visible(symptom.seen)}")
             worst = ExitCode.INCOMPLETE if symptom.state is State.WRONG else worst
     return worst

@@ -60,8 +60,8 @@ def _requirements(requirement_id: str, contracts: list[Contract]) -> Iterator[tu
 
 
 def _summary(contract: Contract, requirement: Requirement) -> str:
-    where = f"{contract.provider} ({requirement.level}, {requirement.layer})"
-    return f"- {where}: {requirement.promise} [{requirement.source.at}]"
+    origin = f"{contract.provider} ({requirement.level}, {requirement.layer})"
+    return f"- {origin}: {requirement.promise} [{requirement.source.at}]"
 
 
 def _unknown(requirement_id: str, contracts: list[Contract]) -> str:

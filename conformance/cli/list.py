@@ -93,10 +93,10 @@ def _print_checks(rows: Sequence[Requirement]) -> None:
 
     uses = Counter(row.check for row in rows)
     checks = sorted(load().values(), key=lambda check: (check.area, check.name))
-    shown = [check for check in checks if not rows or check.name in uses]
+    used = [check for check in checks if not rows or check.name in uses]
     width = max(len(check.name) for check in checks)
-    for check in shown:
+    for check in used:
         scope = f"group {check.group}" if check.group else str(check.scope)
         number = f"{uses[check.name]:>4}  " if rows else ""
         say(f"{number}{check.name:<{width}}  {check.area:<11}  {scope:<14}  {check.holds}")
-    say(f"{len(shown)} checks", err=True)
+    say(f"{len(used)} checks", err=True)

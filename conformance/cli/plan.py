@@ -61,9 +61,10 @@ def plan_command(
     Without PROVIDER, shows the same for the targets of conformance.toml. --lock fixes the plan in a file, so that a run
     that sends it can be certified: see docs/certification.md.
     """
-    lists = [name for name, asked in (("cases", cases), ("classes", classes), ("contexts", contexts)) if asked]
-    if len(lists) > 1:
-        raise SettingsError(f"--{' and --'.join(lists)} are {len(lists)} lists; expected one of them")
+    flags = {"cases": cases, "classes": classes, "contexts": contexts}
+    requested = [name for name, is_set in flags.items() if is_set]
+    if len(requested) > 1:
+        raise SettingsError(f"--{' and --'.join(requested)} are {len(requested)} lists; expected one of them")
     jobs = named(provider, config, globs, given)
     if lock is not None:
         chosen, options = only(jobs, "a locked plan")
@@ -77,11 +78,11 @@ def plan_command(
         worst.append(_most(chosen))
         if len(jobs) > 1:
             say(f"{chosen.target}: contract {chosen.provider}")
-        for line in LISTS[lists[0]](dry_run, chosen) if lists else _summary(dry_run, chosen):
+        for line in LISTS[requested[0]](dry_run, chosen) if requested else _summary(dry_run, chosen):
             say(line)
         if len(jobs) > 1:
             say("")
-    if not lists:
+    if not requested:
         _print_cost(worst, price_in, price_out, currency)
 
 
@@ -144,8 +145,8 @@ def _contexts(dry_run: Plan, _: Settings) -> Iterator[str]:
         yield f"{requirement:<{width}} " + " ".join(f"{mark:>8}" for mark in marks)
     for reason, index in reasons.items():
         yield f"({_letter(index)}) {reason}"
-    shown, holes = sum(bool(cell.cases) for cell in cells), sum(cell.hole for cell in cells)
-    yield f"{shown:,} of {len(cells):,} promises in a setting are shown, {holes} are not and have no reason"
+    covered, holes = sum(bool(cell.cases) for cell in cells), sum(cell.hole for cell in cells)
+    yield f"{covered:,} of {len(cells):,} promises in a setting are shown, {holes} are not and have no reason"
 
 
 LISTS: Final = {"cases": _cases, "classes": _classes, "contexts": _contexts}
@@ -212,9 +213,9 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     )
     if dry_run.uncovered:
         rest = len(dry_run.uncovered) - MAX_UNCOVERED_SHOWN
-        more = f" and {rest} more" if rest > 0 else ""
+        others = f" and {rest} more" if rest > 0 else ""
         names = ", ".join(dry_run.uncovered[:MAX_UNCOVERED_SHOWN])
-        yield f"MUSTs not covered within the budget: {names}{more}"
+        yield f"MUSTs not covered within the budget: {names}{others}"
     for strength, name in ((2, "pairs"), (3, "triples")):
         reach = dry_run.coverage(strength)
         yield f"{name} of values covered: {reach.met:,} of {reach.of:,} ({reach.share:.1%})"
@@ -224,12 +225,12 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     drawn = [case for case in dry_run.drawn_cases if case.validity is not Validity.INVALID]
     invalid = len(dry_run.drawn_cases) - len(drawn)
     yield f"drawn bodies: {len(drawn)}, each parameter at least {count} times ({parameter}), and {invalid} invalid ones"
-    worst, most = dry_run.worst, _most(chosen)
+    worst, highest = dry_run.worst, _most(chosen)
     yield f"planned: about {worst.prompt:,} prompt tokens, and up to {worst.completion:,} completion tokens"
-    yield f"at most {most.prompt:,} prompt tokens and {most.completion:,} completion tokens in all"
+    yield f"at most {highest.prompt:,} prompt tokens and {highest.completion:,} completion tokens in all"
     if chosen.allow_large:
         large = [RequestView(case.body, {}) for case in dry_run.cases if isinstance(case.body, dict)]
-        prompt = sum(ceiling(asked).prompt for asked in large if is_large(asked))
+        prompt = sum(ceiling(request).prompt for request in large if is_large(request))
         yield f"in addition, at most {prompt:,} prompt tokens of large prompts (--allow-large)"
     if chosen.requests_per_minute:
         minutes = len(dry_run.cases) / chosen.requests_per_minute

@@ -47,10 +47,10 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
     provider, case = _words(words)
     chosen, _ = only(named(provider, config, globs, given), "a case")
     contract = load_contract(chosen)
-    with open_target(chosen, contract) as (where, _):
+    with open_target(chosen, contract) as (target, _):
         again = replace(_case(case, chosen), repeats="")
-        exchange = asyncio.run(_send(again, where, chosen))
-        for line in _as_text(exchange, where):
+        exchange = asyncio.run(_send(again, target, chosen))
+        for line in _as_text(exchange, target):
             say(line)
     if exchange.status is None:
         say(f"conformance: no response, so nothing could be judged: {exchange.last.error}", err=True)
@@ -96,25 +96,25 @@ def _cases(chosen: Settings) -> Iterator[RequestCase]:
     yield from forecast(chosen).cases
 
 
-async def _send(case: RequestCase, where: Any, chosen: Settings) -> Exchange:
+async def _send(case: RequestCase, target: Any, chosen: Settings) -> Exchange:
     from conformance.model.budget import Account, Budget
     from conformance.run.launch import timeout_policy
     from conformance.send import Sender
 
     without_retries = replace(timeout_policy(chosen), retries=0)
-    async with Sender(where, Account(Budget()), timeouts=without_retries) as sender:
+    async with Sender(target, Account(Budget()), timeouts=without_retries) as sender:
         (exchange,) = await sender.send(Phase("send", (case,)))
     return exchange
 
 
-def _as_text(exchange: Exchange, where: Any) -> Iterator[str]:
+def _as_text(exchange: Exchange, target: Any) -> Iterator[str]:
     """The exchange as text with arrival times; the key is masked and control characters are escaped."""
     from conformance.report.text import decoded, visible
     from conformance.send import Redaction
 
-    mask, last = Redaction(where.secrets).text, exchange.last
-    yield f"> {exchange.case.method} {mask(where.url(exchange.case))}"
-    for name, value in where.head(exchange.case):
+    mask, last = Redaction(target.secrets).text, exchange.last
+    yield f"> {exchange.case.method} {mask(target.url(exchange.case))}"
+    for name, value in target.head(exchange.case):
         yield f"> {name}: {mask(visible(value))}"
     yield f">\n{decoded(exchange.case.content)}\n"
     yield (

@@ -39,7 +39,7 @@ def submit_check_command(
 
     entries = list(checked(folder, verifier_knowledge(trust, revoked, seen), verification_date(on), specs))
     for entry in entries:
-        say(f"{MARKS[entry.holds]:<5} {entry.about:<12} {line(entry.said)}")
+        say(f"{MARKS[entry.holds]:<5} {entry.about:<12} {line(entry.statement)}")
     if any(entry.holds is False for entry in entries):
         return ExitCode.BROKEN
     return ExitCode.INCOMPLETE if any(entry.holds is None for entry in entries) else ExitCode.CONFORMANT

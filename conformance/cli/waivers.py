@@ -35,8 +35,11 @@ def waivers_command(sources: tuple[Path, ...], strict: bool) -> None:
 def _results(source: Path) -> Iterator[dict[str, Any]]:
     from conformance.report import index, results
 
-    own = source / index.RESULTS
-    paths = [source] if not source.is_dir() else [own] if own.exists() else sorted(source.glob(f"*/{index.RESULTS}"))
+    if source.is_dir():
+        own_file = source / index.RESULTS
+        paths = [own_file] if own_file.exists() else sorted(source.glob(f"*/{index.RESULTS}"))
+    else:
+        paths = [source]
     if not paths:
         raise SettingsError(f"{source} contains no {index.RESULTS}; give a folder that `conformance run` wrote")
     for path in paths:

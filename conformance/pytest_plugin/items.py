@@ -21,17 +21,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     row = row_of(item)
     if row is None:
         return None
-    shown, message = item.config.stash[SESSION].shown(row)
+    appearance, message = item.config.stash[SESSION].shown(row)
     location = (item.nodeid.partition("::")[0], None, item.name)
     result = pytest.TestReport(
         item.nodeid,
         location,
         {},
-        OUTCOMES.get(shown, "passed"),  # type: ignore[arg-type]
-        (str(item.path), 0, f"Skipped: {message}") if shown == "skipped" else message or None,
-        "setup" if shown == "error" else "call",
+        OUTCOMES.get(appearance, "passed"),  # type: ignore[arg-type]
+        (str(item.path), 0, f"Skipped: {message}") if appearance == "skipped" else message or None,
+        "setup" if appearance == "error" else "call",
     )
-    if shown == "expected":
+    if appearance == "expected":
         result.wasxfail = message
     add_row(result, row)
     teardown = pytest.TestReport(item.nodeid, location, {}, "passed", None, "teardown", omit_from_table=True)

@@ -187,12 +187,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Make the whole run before the first item: what is selected by now decides what is sent."""
-    ours = session.config.stash.get(SESSION, None)
+    state = session.config.stash.get(SESSION, None)
     ids = {name for item in session.items if (name := _requirement_id(item))}
-    if ours is not None and not session.items:
+    if state is not None and not session.items:
         _write_no_page(session.config)
-    if ours is not None and ours.to_run and ids and not session.config.option.collectonly:
-        _make_run(session.config, ours, *ours.to_run, ids)
+    if state is not None and state.to_run and ids and not session.config.option.collectonly:
+        _make_run(session.config, state, *state.to_run, ids)
     return (yield)
 
 
@@ -216,10 +216,10 @@ def _no_room(error: OSError) -> str:
     return f"{error.filename or 'a file'}: {error.strerror}; {advice}"
 
 
-def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract: Contract, ids: set[str]) -> None:
+def _make_run(config: pytest.Config, state: Session, settings: Settings, contract: Contract, ids: set[str]) -> None:
     watcher = config.hook.pytest_conformance_watcher(contract=contract)
     most_failures = config.option.maxfail
-    if len(ids) < len(ours.requirements) and settings.plan is None:  # a locked plan is sent as it is
+    if len(ids) < len(state.requirements) and settings.plan is None:  # a locked plan is sent as it is
         settings = replace(settings, select=tuple(map(glob.escape, sorted(ids))))
     try:
         run = launch.launch(settings, watcher, **({"stop_after": most_failures} if most_failures else {}))
@@ -235,7 +235,7 @@ def _make_run(config: pytest.Config, ours: Session, settings: Settings, contract
         outputs.write(settings.folder, document, run.exchanges, page=not own_page)
         outputs.write_index(settings.out)
         outputs.publish(document)
-        ours.run, ours.results, ours.exchanges = run, document, run.exchanges
+        state.run, state.results, state.exchanges = run, document, run.exchanges
     except SettingsError as error:
         _write_no_page(config)
         pytest.exit(str(error), returncode=ExitCode.USAGE_ERROR)
@@ -267,14 +267,14 @@ def _write_no_page(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def judged(pytestconfig: pytest.Config) -> Judged:
     """A function from a requirement id to how the requirement appears in pytest, with its message."""
-    ours = pytestconfig.stash[SESSION]
-    return lambda name: ours.shown(ours.by_id[name])
+    state = pytestconfig.stash[SESSION]
+    return lambda name: state.shown(state.by_id[name])
 
 
 def row_of(item: pytest.Item) -> Mapping[str, Any] | None:
     """The entry of results.json for an item of the suite; None for any other item."""
-    ours = item.config.stash.get(SESSION, None)
-    return ours.by_id.get(_requirement_id(item)) if ours is not None and ours.results else None
+    state = item.config.stash.get(SESSION, None)
+    return state.by_id.get(_requirement_id(item)) if state is not None and state.results else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -332,19 +332,19 @@ def add_row(report: pytest.TestReport, row: Mapping[str, Any]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Set the exit status of `conformance run`."""
-    ours = session.config.stash.get(SESSION, None)
-    if ours is None:
+    state = session.config.stash.get(SESSION, None)
+    if state is None:
         return
-    if not ours.results:
-        session.exitstatus = ExitCode.INCOMPLETE if ours.interrupted else exitstatus
+    if not state.results:
+        session.exitstatus = ExitCode.INCOMPLETE if state.interrupted else exitstatus
         return
-    session.exitstatus = _status(ours, exitstatus, other_tests=not all(map(_requirement_id, session.items)))
-    if ours.run is not None:
-        session.config.hook.pytest_conformance_results(results=ours.results, run=ours.run)
+    session.exitstatus = _status(state, exitstatus, other_tests=not all(map(_requirement_id, session.items)))
+    if state.run is not None:
+        session.config.hook.pytest_conformance_results(results=state.results, run=state.run)
 
 
-def _status(ours: Session, exitstatus: int, *, other_tests: bool) -> int:
-    code: int = ours.results["exit_code"]
+def _status(state: Session, exitstatus: int, *, other_tests: bool) -> int:
+    code: int = state.results["exit_code"]
     if exitstatus == pytest.ExitCode.INTERNAL_ERROR and code != ExitCode.BROKEN:
         return ExitCode.SUITE_FAULT
     if exitstatus == pytest.ExitCode.INTERRUPTED and code == ExitCode.CONFORMANT:
@@ -355,18 +355,18 @@ def _status(ours: Session, exitstatus: int, *, other_tests: bool) -> int:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the summary of the run, and where its reports are."""
-    ours = config.stash.get(SESSION, None)
-    if ours is not None and ours.to_run and ours.results:
+    state = config.stash.get(SESSION, None)
+    if state is not None and state.to_run and state.results:
         terminalreporter.section("conformance")
-        for line in _broken(ours):
+        for line in _broken(state):
             terminalreporter.write_line(line)
-        terminalreporter.write_line(terminal.summary(ours.results))
-        terminalreporter.write_line(f"  reports in {ours.to_run[0].folder}{os.sep}")
+        terminalreporter.write_line(terminal.summary(state.results))
+        terminalreporter.write_line(f"  reports in {state.to_run[0].folder}{os.sep}")
 
 
-def _broken(ours: Session) -> Iterator[str]:
+def _broken(state: Session) -> Iterator[str]:
     """One line for each requirement that failed, whole: those of the short summary are cut to the terminal's width."""
-    rows = [row for row in ours.results["requirements"] if ours.shown(row)[0] == "failure"]
+    rows = [row for row in state.results["requirements"] if state.shown(row)[0] == "failure"]
     for row in rows[:MOST_LINES]:
         yield f"{row['id']} ({row['level']}): {visible(findings.message(row))}"
     if len(rows) > MOST_LINES:
@@ -390,10 +390,10 @@ def pytest_html_report_title(report: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_html_results_summary(prefix: list[str], session: pytest.Session) -> None:
     """Put our whole report on the page; its script folds the table of pytest-html below."""
-    ours = session.config.stash.get(SESSION, None)
-    if ours is not None and ours.results:
+    state = session.config.stash.get(SESSION, None)
+    if state is not None and state.results:
         folder = str(Path(session.config.option.htmlpath).parent)
-        prefix.append(table.front(ours.results, ours.exchanges, folder))
+        prefix.append(table.front(state.results, state.exchanges, folder))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -109,13 +109,12 @@ def _check_capacity(call: Call) -> Refusal | None:
     if len(params.prompts) * params.best_of > MOST_CANDIDATES:
         return Refusal(400, (Problem(f"more than {MOST_CANDIDATES} candidates are asked for", "n", "too_many"),))
     longest = max(len(prompt.tokens) for prompt in params.prompts)
-    room = provider.model.context - longest
-    wanted = params.max_tokens or 0
-    if room < 0 or (wanted > room and not _truncates(call)):
-        message = (
-            f"the context holds {provider.model.context} tokens; {longest} in the prompt and {wanted} to write are more"
-        )
-        param = "prompt" if room < 0 else "max_tokens"
+    available = provider.model.context - longest
+    requested = params.max_tokens or 0
+    if available < 0 or (requested > available and not _truncates(call)):
+        capacity = f"the context holds {provider.model.context} tokens"
+        message = f"{capacity}; {longest} in the prompt and {requested} to write are more"
+        param = "prompt" if available < 0 else "max_tokens"
         return Refusal(invalid_status(provider.contract), (Problem(message, param, "context_length_exceeded"),))
     return None
 
@@ -261,7 +260,7 @@ def _script(provider: Reference, params: GenerationParameters) -> tuple[int, ...
     output = params.output or {}
     if output.get("type") not in ("json_object", "json_schema"):
         return None
-    named = output.get("json_schema")
-    schema = output.get("schema") or (named.get("schema") if isinstance(named, Mapping) else None)
+    wrapper = output.get("json_schema")
+    schema = output.get("schema") or (wrapper.get("schema") if isinstance(wrapper, Mapping) else None)
     value = instance_of(schema) if isinstance(schema, Mapping) else {"value": 1}
     return replace(provider.model.tokenizer, bos=False).encode(json.dumps(value, ensure_ascii=False))

@@ -100,8 +100,8 @@ def generate_with(model: LanguageModel, task: GenerationTask, rng: Random) -> Ge
         text += steps[-1].text
         cut = _cut(text, len(steps[-1].text), task) if task.stops and steps[-1].text else None
         if cut is not None:
-            kept = steps_of_prefix(steps, cut)
-            return Generation(kept, text[:cut], True, len(kept), text)
+            steps_kept = steps_of_prefix(steps, cut)
+            return Generation(steps_kept, text[:cut], True, len(steps_kept), text)
         generated[token] += 1
         seen.add(token)
         before, last = last, token

@@ -88,9 +88,9 @@ def read(contract: Contract, body: Any, model: LanguageModel, served: tuple[str,
 def _model(contract: Contract, request: RequestView, served: tuple[str, ...]) -> str:
     """The first model, of the one named and its fallbacks, that is served; an unknown name where none is."""
     fallbacks = request.get(contract.by_role(Role.FALLBACK_MODELS))
-    named = [request.get("model"), *(fallbacks if isinstance(fallbacks, list) else ())]
-    known = [name for name in named if name in served]
-    return known[0] if known else next((name for name in named if isinstance(name, str)), served[0])
+    candidates = [request.get("model"), *(fallbacks if isinstance(fallbacks, list) else ())]
+    available = [name for name in candidates if name in served]
+    return available[0] if available else next((name for name in candidates if isinstance(name, str)), served[0])
 
 
 def _sampling(contract: Contract, request: RequestView) -> Sampling:

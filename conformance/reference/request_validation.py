@@ -49,8 +49,8 @@ def parse(request: Request) -> tuple[Any, Refusal | None]:
 
 def check_body(contract: Contract, body: Any, *, lenient: bool) -> Refusal | None:
     """The refusal of a body that is INVALID under the contract, or UNSPECIFIED unless `lenient`."""
-    found = _validity(contract, body)
-    if found is Validity.VALID or (found is Validity.UNSPECIFIED and lenient):
+    validity = _validity(contract, body)
+    if validity is Validity.VALID or (validity is Validity.UNSPECIFIED and lenient):
         return None
     problems = tuple(_problems(contract, body)) or (Problem("the request is ambiguous", kind="ambiguous"),)
     return Refusal(invalid_status(contract), problems)

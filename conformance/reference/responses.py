@@ -120,10 +120,12 @@ class Reply:
             **members,
         }
 
-    def choice(self, text: Text, shown: str, steps: Sequence[Step], offset: int, finish: str | None) -> dict[str, Any]:
+    def choice(
+        self, text: Text, visible_text: str, steps: Sequence[Step], offset: int, finish: str | None
+    ) -> dict[str, Any]:
         """One choice, or the part of it that a chunk carries; `offset` is that of its first step."""
         choice = {
-            "text": shown,
+            "text": visible_text,
             "index": text.index,
             "logprobs": None if self.params.logprobs is None else self.logprobs(steps, offset),
             "finish_reason": finish,
@@ -240,10 +242,10 @@ def _parts(reply: Reply, text: Text) -> Iterator[dict[str, Any]]:
     batches = [text.echoed or ()] if reply.params.echo else []
     batches += _batches(text.generation.steps, settings.tokens_per_chunk)
     for number, batch in enumerate(batches):
-        shown = text.prompt.text if reply.params.echo and number == 0 else "".join([step.text for step in batch])
+        visible_text = text.prompt.text if reply.params.echo and number == 0 else "".join([step.text for step in batch])
         final = number == len(batches) - 1 and not alone
-        yield reply.choice(text, shown, batch, offset, text.finish if final else None)
-        offset += len(shown)
+        yield reply.choice(text, visible_text, batch, offset, text.finish if final else None)
+        offset += len(visible_text)
     if alone or not batches:
         yield reply.choice(text, "", (), offset, text.finish)
     if settings.finish_twice and not settings.finish_together:

@@ -87,13 +87,13 @@ def draw(pool: Pool, sampling: Sampling, rng: Random) -> int:
         tail = min(tail, max(0, sampling.top_k - len(ranked)))
     top = max(ranked[0][1], pool.floor) if ranked else pool.floor
     weights = [exp((logit - top) / sampling.temperature) for _, logit in ranked]
-    each = exp((pool.floor - top) / sampling.temperature)
+    tail_weight = exp((pool.floor - top) / sampling.temperature)
     if sampling.probability_floor > 0:
         weights = [weight for weight in weights if weight >= sampling.probability_floor]
-        tail = tail if each >= sampling.probability_floor else 0
+        tail = tail if tail_weight >= sampling.probability_floor else 0
     if sampling.top_p < 1:
-        weights, tail = _nucleus(weights, each, tail, sampling.top_p)
-    point = rng.random() * (sum(weights) + tail * each)
+        weights, tail = _nucleus(weights, tail_weight, tail, sampling.top_p)
+    point = rng.random() * (sum(weights) + tail * tail_weight)
     for (token, _), weight in zip(ranked, weights, strict=False):
         point -= weight
         if point < 0:
@@ -101,15 +101,15 @@ def draw(pool: Pool, sampling: Sampling, rng: Random) -> int:
     return _any_piece(pool, rng) if tail else ranked[0][0]
 
 
-def _nucleus(weights: list[float], each: float, tail: int, top_p: float) -> tuple[list[float], int]:
+def _nucleus(weights: list[float], tail_weight: float, tail: int, top_p: float) -> tuple[list[float], int]:
     """The weights of the likeliest tokens that together have `top_p` of the probability, and how many of the tail."""
-    wanted = top_p * (sum(weights) + tail * each)
+    mass = top_p * (sum(weights) + tail * tail_weight)
     total = 0.0
     for number, weight in enumerate(weights, 1):
         total += weight
-        if total >= wanted:
+        if total >= mass:
             return weights[:number], 0
-    return weights, min(tail, int((wanted - total) / each) + 1) if each else 0
+    return weights, min(tail, int((mass - total) / tail_weight) + 1) if tail_weight else 0
 
 
 def _any_piece(pool: Pool, rng: Random) -> int:

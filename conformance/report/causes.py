@@ -11,10 +11,10 @@ from conformance.report.findings import Finding, finding
 from conformance.report.tally import Row, broken, plural, scored, waived
 
 
-def entries(found: Sequence[Cause], rows: Sequence[Row]) -> list[dict[str, Any]]:
+def entries(causes: Sequence[Cause], rows: Sequence[Row]) -> list[dict[str, Any]]:
     """The entries of `causes` in results.json, the most harmful first, each with the evidence of its first row."""
     by_id = {row["id"]: row for row in rows}
-    return [_entry(cause, by_id) for cause in found]
+    return [_entry(cause, by_id) for cause in causes]
 
 
 def _entry(cause: Cause, rows: Mapping[str, Row]) -> dict[str, Any]:
@@ -37,15 +37,15 @@ def _entry(cause: Cause, rows: Mapping[str, Row]) -> dict[str, Any]:
     }
 
 
-def attributed(rows: Sequence[Row], found: Sequence[Cause]) -> list[dict[str, Any]]:
+def attributed(rows: Sequence[Row], causes: Sequence[Cause]) -> list[dict[str, Any]]:
     """The rows, each with the cause that it belongs to, or by which it is blocked.
 
     A blocked row is not owed by the run where its cause speaks for it: a MUST that is broken, or a failure that is
     waived. Behind a SHOULD alone it stays owed, or a run could conform without its verdict.
     """
     by_id = {row["id"]: row for row in rows}
-    cause_of = {name: cause.id for cause in found for name in cause.rows}
-    blocked_by = {name: cause for cause in found for name in cause.blocked}
+    cause_of = {name: cause.id for cause in causes for name in cause.rows}
+    blocked_by = {name: cause for cause in causes for name in cause.blocked}
     marked = []
     for row in rows:
         blocking = blocked_by.get(row["id"])
@@ -68,8 +68,8 @@ def _speaks(row: Row) -> bool:
 
 def of(results: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The causes of a run; none in results of earlier versions."""
-    listed: Sequence[Mapping[str, Any]] = results.get("causes", ())
-    return listed
+    causes: Sequence[Mapping[str, Any]] = results.get("causes", ())
+    return causes
 
 
 def words(cause: Mapping[str, Any], rows: Mapping[str, Row]) -> Finding:

@@ -90,11 +90,11 @@ def _target(results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
-    shown = shown_as(row, strict=results["strict"])
+    appearance = shown_as(row, strict=results["strict"])
     test: dict[str, Any] = {
         "id": str(uuid5(NAMESPACE_URL, f"{results['provider']}/{row['id']}")),
         "name": row["id"],
-        "status": "pending" if row["outcome"] == "not_run" else _STATUS[shown],
+        "status": "pending" if row["outcome"] == "not_run" else _STATUS[appearance],
         "rawStatus": row["outcome"],
         "duration": 0,  # a requirement is judged on many requests, so it has no duration of its own
         "suite": [results["provider"], row["area"]],
@@ -107,9 +107,9 @@ def _test(row: Row, results: Mapping[str, Any]) -> dict[str, Any]:
         test["extra"]["waiver"] = visible(waiver_text(row))
     if not scored(row):
         test["tags"].append("not scored")
-    if shown != "passed":
+    if appearance != "passed":
         test["message"] = visible(message(row)) or word(row["outcome"])
-    if shown in {"failure", "error", "expected"}:
+    if appearance in {"failure", "error", "expected"}:
         test["trace"] = visible(block(row, results), lines=True)
         commands = [source["curl"] for source in (row.get("smallest"), *row["evidence"][:1]) if source]
         if any(commands):

@@ -136,9 +136,9 @@ def _notes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]
         if before[name] != after[name]:
             values = f" ({before[name]}, then {after[name]})" if not name.endswith("sha256") else ""
             yield f"{note}{values}"
-    for which, results in (("first", before), ("second", after)):
-        yield from (f"the {which} run is incomplete: {reason}" for reason in results["incomplete"])
-    known = before.get("waiver_faults", ())
-    yield from (fault for fault in after.get("waiver_faults", ()) if fault not in known)
+    for ordinal, results in (("first", before), ("second", after)):
+        yield from (f"the {ordinal} run is incomplete: {reason}" for reason in results["incomplete"])
+    earlier_faults = before.get("waiver_faults", ())
+    yield from (fault for fault in after.get("waiver_faults", ()) if fault not in earlier_faults)
     if before["started_at"] > after["started_at"]:
         yield "the second run is the older one"

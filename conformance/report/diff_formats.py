@@ -26,14 +26,16 @@ def outcomes(change: Change) -> str:
     return " → ".join(sides)
 
 
-def headline(found: Difference, *, strict: bool = False) -> str:
+def headline(difference: Difference, *, strict: bool = False) -> str:
     """The answer in one line."""
-    gating = sum(change.gates(strict=strict) for change in found.changes)
-    counts = [_counted(kind, len(found.of(kind))) for kind in MEANING if found.of(kind)]
-    summary = f"{', '.join(counts)}, {found.unchanged} unchanged" if counts else f"{found.unchanged} unchanged"
+    gating = sum(change.gates(strict=strict) for change in difference.changes)
+    counts = [_counted(kind, len(difference.of(kind))) for kind in MEANING if difference.of(kind)]
+    summary = (
+        f"{', '.join(counts)}, {difference.unchanged} unchanged" if counts else f"{difference.unchanged} unchanged"
+    )
     if gating:
         return f"{plural(gating, 'new failure')}: {summary}"
-    scope = " that gates" if found.of(BROKEN) else ""
+    scope = " that gates" if difference.of(BROKEN) else ""
     return f"No new failure{scope}: {summary}"
 
 
@@ -41,27 +43,27 @@ def _counted(kind: str, number: int) -> str:
     return plural(number, kind) if kind == NEW else f"{number} {kind}"
 
 
-def terminal(found: Difference, *, strict: bool = False) -> str:
+def terminal(difference: Difference, *, strict: bool = False) -> str:
     """The two runs, what makes them less comparable, each kind with its requirements, and the headline."""
-    return "\n".join(_terminal(found, strict=strict)) + "\n"
+    return "\n".join(_terminal(difference, strict=strict)) + "\n"
 
 
-def _terminal(found: Difference, *, strict: bool) -> Iterator[str]:
-    for which, results in (("before", found.before), ("after", found.after)):
-        yield f"{which:<7} {visible(named(results))}"
-    yield from (f"note    {visible(note)}" for note in found.notes)
+def _terminal(difference: Difference, *, strict: bool) -> Iterator[str]:
+    for side, results in (("before", difference.before), ("after", difference.after)):
+        yield f"{side:<7} {visible(named(results))}"
+    yield from (f"note    {visible(note)}" for note in difference.notes)
     for kind, meaning in MEANING.items():
-        changes = found.of(kind)
+        changes = difference.of(kind)
         if changes:
             yield f"\n{kind.upper()} ({meaning})"
         for change in changes:
             yield f"  {change.id} ({change.row['level']}): {outcomes(change)}{_waived(change.row)}"
             if kind == BROKEN:
-                yield from (f"  {line}" for line in block(change.row, found.after).splitlines()[1:])
+                yield from (f"  {line}" for line in block(change.row, difference.after).splitlines()[1:])
             if kind == CHANGED:
                 yield from (f"    now     {visible(message)}" for message in change.appeared)
                 yield from (f"    before  {visible(message)}" for message in change.vanished)
-    yield f"\n{headline(found, strict=strict)}"
+    yield f"\n{headline(difference, strict=strict)}"
 
 
 def named(results: Mapping[str, Any]) -> str:
@@ -75,19 +77,19 @@ def _waived(row: Row) -> str:
     return ", waived" if row.get("waiver") else ""
 
 
-def as_markdown(found: Difference, *, strict: bool = False) -> str:
+def as_markdown(difference: Difference, *, strict: bool = False) -> str:
     """For a comment on a pull request."""
-    return "\n".join(_markdown(found, strict=strict)) + "\n"
+    return "\n".join(_markdown(difference, strict=strict)) + "\n"
 
 
-def _markdown(found: Difference, *, strict: bool) -> Iterator[str]:
-    answer = headline(found, strict=strict)
-    yield f"## {markdown.plain(found.after['target']['name'])}: {answer[0].lower()}{answer[1:]}\n"
-    yield f"- before: {markdown.plain(named(found.before))}"
-    yield f"- after: {markdown.plain(named(found.after))}"
-    yield from (f"- {markdown.plain(note)}" for note in found.notes)
+def _markdown(difference: Difference, *, strict: bool) -> Iterator[str]:
+    answer = headline(difference, strict=strict)
+    yield f"## {markdown.plain(difference.after['target']['name'])}: {answer[0].lower()}{answer[1:]}\n"
+    yield f"- before: {markdown.plain(named(difference.before))}"
+    yield f"- after: {markdown.plain(named(difference.after))}"
+    yield from (f"- {markdown.plain(note)}" for note in difference.notes)
     for kind, meaning in MEANING.items():
-        changes = found.of(kind)
+        changes = difference.of(kind)
         if not changes:
             continue
         yield f"\n### {kind.capitalize()}: {len(changes)}\n\n{meaning.capitalize()}.\n"
@@ -108,32 +110,32 @@ def observed(change: Change) -> str:
     return message(change.row)
 
 
-def html(found: Difference, *, strict: bool = False) -> str:
+def html(difference: Difference, *, strict: bool = False) -> str:
     """A standalone page that loads nothing."""
-    answer = headline(found, strict=strict)
+    answer = headline(difference, strict=strict)
     body = rendered(
         "diff.jinja2",
-        found=found,
-        verdict="broken" if found.exit_code(strict=strict) else "conformant",
-        said=answer.split(": ", 1),
-        sides=(("before", found.before), ("after", found.after)),
-        kinds=[(kind, meaning, found.of(kind)) for kind, meaning in MEANING.items() if found.of(kind)],
+        difference=difference,
+        verdict="broken" if difference.exit_code(strict=strict) else "conformant",
+        answer=answer.split(": ", 1),
+        sides=(("before", difference.before), ("after", difference.after)),
+        kinds=[(kind, meaning, difference.of(kind)) for kind, meaning in MEANING.items() if difference.of(kind)],
         result_word=result_word,
         observed=observed,
     )
     return shell(f"Conformance: {answer}", body)
 
 
-def as_json(found: Difference, *, strict: bool = False) -> str:
+def as_json(difference: Difference, *, strict: bool = False) -> str:
     """The same for machines."""
     document = {
         "schema": SCHEMA,
-        "exit_code": int(found.exit_code(strict=strict)),
+        "exit_code": int(difference.exit_code(strict=strict)),
         "strict": strict,
-        "before": _side(found.before),
-        "after": _side(found.after),
-        "notes": found.notes,
-        "unchanged": found.unchanged,
+        "before": _side(difference.before),
+        "after": _side(difference.after),
+        "notes": difference.notes,
+        "unchanged": difference.unchanged,
         "changes": [
             {
                 "kind": change.kind.replace(" ", "_"),
@@ -146,7 +148,7 @@ def as_json(found: Difference, *, strict: bool = False) -> str:
                 "vanished": change.vanished,
                 "reason": change.row["reason"],
             }
-            for change in found.changes
+            for change in difference.changes
         ],
     }
     return json.dumps(document, indent=1) + "\n"

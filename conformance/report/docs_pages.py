@@ -80,10 +80,12 @@ def bound_to(contract: Contract, part: str, path: str) -> list[str]:
     ]
     if not bound and part == "request":  # a nested field is exercised through the values of its parameter
         parameter = path.partition(".")[0].partition("[")[0]
-        wanted = f"request.{parameter}.accepts"
-        bound = [requirement.id for requirement in contract.requirements if requirement.id == wanted]
+        accepts = f"request.{parameter}.accepts"
+        bound = [requirement.id for requirement in contract.requirements if requirement.id == accepts]
     name = path.rpartition(".")[2]
-    return bound + [f"ambiguity {each.id}" for each in contract.ambiguities if each.source.at.endswith(f"/{name}")]
+    return bound + [
+        f"ambiguity {ambiguity.id}" for ambiguity in contract.ambiguities if ambiguity.source.at.endswith(f"/{name}")
+    ]
 
 
 def _concerns(requirement: Requirement, path: str) -> bool:

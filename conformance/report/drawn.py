@@ -26,10 +26,10 @@ def counted(run: Run) -> dict[str, Any]:
     broke: dict[str, list[str]] = defaultdict(list)
     original = {x.case.id: x.case.repeats or x.case.id for x in run.exchanges}
     for verdict in run.verdicts:
-        shown = list(dict.fromkeys(original.get(one.case, one.case) for one in verdict.evidence))
+        cases = list(dict.fromkeys(original.get(item.case, item.case) for item in verdict.evidence))
         # what other requests show as well is no failure of these bodies
-        if verdict.outcome in BROKEN and (DRAWN_ROWS in verdict.requirement.id or all(case in sent for case in shown)):
-            for case in shown:
+        if verdict.outcome in BROKEN and (DRAWN_ROWS in verdict.requirement.id or all(case in sent for case in cases)):
+            for case in cases:
                 broke[case].append(verdict.requirement.id)
     failed = [
         {"body": without_model(sent[case].body), "control": _control(sent[case], sent), "broke": rows}
@@ -44,19 +44,22 @@ def _control(case: RequestCase, sent: Mapping[str, RequestCase]) -> str:
     groups = {(part.kind, part.key) for part in case.groups if part.role == "probe"}
     if case.validity is not Validity.INVALID:
         return ""
-    beside = (
+    controls = (
         other.body
         for other in sent.values()
         if any((part.kind, part.key) in groups and part.role == "control" for part in other.groups)
     )
-    return without_model(next(beside, {}))
+    return without_model(next(controls, {}))
 
 
 def failures(results: Mapping[str, Any]) -> list[DrawnFailure]:
     """The drawn bodies that failed in a run, as they are kept for the next."""
     when = results["started_at"]
     drawn = results.get("drawn") or {"failed": ()}
-    return [DrawnFailure(one["body"], one["control"], tuple(one["broke"]), when, when) for one in drawn["failed"]]
+    return [
+        DrawnFailure(failure["body"], failure["control"], tuple(failure["broke"]), when, when)
+        for failure in drawn["failed"]
+    ]
 
 
 def summary(results: Mapping[str, Any]) -> tuple[str, str]:

@@ -51,14 +51,14 @@ class CitedTraffic:
 
 def with_counterparts(rows: Sequence[Row], traffic: CitedTraffic) -> list[Row]:
     """The rows with no more evidence than one page can hold, each piece with what it was compared with."""
-    most = max(MOST_OCCURRENCES // max(sum(bool(row["evidence"]) for row in rows), 1), 2)
-    return [{**row, "evidence": list(_evidence(row, traffic, most))} if row["evidence"] else row for row in rows]
+    limit = max(MOST_OCCURRENCES // max(sum(bool(row["evidence"]) for row in rows), 1), 2)
+    return [{**row, "evidence": list(_evidence(row, traffic, limit))} if row["evidence"] else row for row in rows]
 
 
-def _evidence(row: Row, traffic: CitedTraffic, most: int) -> Iterator[dict[str, Any]]:
+def _evidence(row: Row, traffic: CitedTraffic, limit: int) -> Iterator[dict[str, Any]]:
     """Evidence with its counterparts; `again` marks a message that an earlier piece has as well."""
     messages: set[str] = set()
-    for entry in row["evidence"][:most]:
+    for entry in row["evidence"][:limit]:
         yield {**entry, "again": entry["message"] in messages, "beside": traffic.counterparts(row, entry["case"])}
         messages.add(entry["message"])
 
@@ -68,8 +68,8 @@ def citations(rows: Iterable[Row]) -> dict[str, list[str]]:
     cited: dict[str, list[str]] = {}
     for citation in chain.from_iterable(zip_longest(*map(_cited, rows))):
         for case, at in citation or ():
-            places = cited.setdefault(case, [])
-            places += [at] if at is not None else []
+            cited_places = cited.setdefault(case, [])
+            cited_places += [at] if at is not None else []
     return cited
 
 

@@ -59,7 +59,7 @@ def examined(row: Row) -> str:
     """How much was examined, and how much of it broke the promise."""
     if not row["examined"]:
         return "no occurrence"
-    where = f"in {plural(row['exchanges'], 'exchange')}"
+    in_exchanges = f"in {plural(row['exchanges'], 'exchange')}"
     if row["violations"]:
-        return f"{finding(row).often} {where} broke the promise"
-    return f"{plural(row['examined'], 'occurrence')} {where}, each kept the promise"
+        return f"{finding(row).often} {in_exchanges} broke the promise"
+    return f"{plural(row['examined'], 'occurrence')} {in_exchanges}, each kept the promise"

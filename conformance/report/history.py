@@ -63,7 +63,7 @@ def render(runs: Sequence[Run], left_out: Sequence[str] = ()) -> str:
     title = _latest_changes(targets)
     body = rendered(
         "history.jinja2",
-        said=title,
+        title=title,
         counted=f"{plural(len(runs), 'run')} of {plural(len(targets), 'target')}",
         verdict="broken" if any(_ids(target, BROKEN) for target in targets) else "",
         changed=[target for target in targets if target["latest"]["step"] or target["latest"]["point"].gap],
@@ -79,7 +79,7 @@ def _target(run: Run) -> tuple[str, str]:
 
 def _ids(target: Mapping[str, Any], kind: str) -> int:
     """How many requirements of a target are of this kind in its latest run."""
-    return sum(len(ids) + more for found, ids, more in target["latest"]["step"] or () if found == kind)
+    return sum(len(ids) + unlisted for step_kind, ids, unlisted in target["latest"]["step"] or () if step_kind == kind)
 
 
 def _urgency(target: Mapping[str, Any]) -> tuple[bool, bool, bool]:
@@ -100,7 +100,7 @@ def _latest_changes(targets: Sequence[Mapping[str, Any]]) -> str:
 def _section(name: str, runs: list[Run]) -> dict[str, Any]:
     steps = list(_steps([results for _, results in runs]))
     points = [_point(results, step) for (_, results), step in zip(runs, steps, strict=True)]
-    listed = [
+    entries = [
         {
             "link": link,
             "results": results,
@@ -116,9 +116,9 @@ def _section(name: str, runs: list[Run]) -> dict[str, Any]:
         "provider": runs[-1][1]["provider"],
         "drawing": draw(points[-MOST_DRAWN:]),
         "undrawn": max(len(points) - MOST_DRAWN, 0),
-        "latest": listed[-1],
-        "runs": listed[::-1][:MOST_LISTED],
-        "unlisted": max(len(listed) - MOST_LISTED, 0),
+        "latest": entries[-1],
+        "runs": entries[::-1][:MOST_LISTED],
+        "unlisted": max(len(entries) - MOST_LISTED, 0),
         "caption": _caption(points),
         "failures": list(_drawn_failures(runs))[:MOST_LISTED],
     }
@@ -143,13 +143,13 @@ def _firsts(points: Sequence[Point]) -> Iterator[bool]:
 
 def _drawn_failures(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """Each drawn body that was ever seen to fail: what it broke, in how many runs, and since when."""
-    seen: dict[str, list[tuple[str, list[str]]]] = {}
+    by_body: dict[str, list[tuple[str, list[str]]]] = {}
     for _, results in runs:
         for failed in (results.get("drawn") or {}).get("failed", ()):
-            seen.setdefault(failed["body"], []).append((when(results), failed["broke"]))
-    for body, times in sorted(seen.items(), key=lambda item: item[1][-1][0], reverse=True):
-        broke = list(dict.fromkeys(row for _, rows in times for row in rows))
-        yield {"body": body, "broke": broke, "runs": len(times), "first": times[0][0], "last": times[-1][0]}
+            by_body.setdefault(failed["body"], []).append((when(results), failed["broke"]))
+    for body, failures in sorted(by_body.items(), key=lambda item: item[1][-1][0], reverse=True):
+        broke = list(dict.fromkeys(row for _, rows in failures for row in rows))
+        yield {"body": body, "broke": broke, "runs": len(failures), "first": failures[0][0], "last": failures[-1][0]}
 
 
 def _point(results: Mapping[str, Any], step: Difference | None) -> Point:
@@ -170,8 +170,10 @@ def _broken_and_fixed(step: Difference) -> Iterator[tuple[str, list[tuple[str, s
     for kind in (BROKEN, FIXED):
         changes = step.of(kind)
         if changes:
-            listed = [(change.id, message(change.row) if kind == BROKEN else "") for change in changes[:MOST_NAMED]]
-            yield kind, listed, max(len(changes) - MOST_NAMED, 0)
+            first_changes = [
+                (change.id, message(change.row) if kind == BROKEN else "") for change in changes[:MOST_NAMED]
+            ]
+            yield kind, first_changes, max(len(changes) - MOST_NAMED, 0)
 
 
 def _caption(points: Sequence[Point]) -> str:
@@ -181,8 +183,10 @@ def _caption(points: Sequence[Point]) -> str:
     last = points[-1]
     since, until = points[0].when[:10], last.when[:10]
     words = [plural(len(points), "run"), f"on {until}" if since == until else f"from {since} to {until}"]
-    most = max(point.musts + point.shoulds for point in points)
-    words.append(f"at most {plural(most, 'broken requirement')} in one run" if most else "no requirement seen broken")
+    highest = max(point.musts + point.shoulds for point in points)
+    words.append(
+        f"at most {plural(highest, 'broken requirement')} in one run" if highest else "no requirement seen broken"
+    )
     if unsettled:
         words.append(f"{unsettled} incomplete: hollow, and numbers with + because more may be broken")
     if gaps:

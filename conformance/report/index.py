@@ -22,13 +22,13 @@ _FIRST: Final = ("broken", "suite_fault", "incomplete", "conformant")
 
 def collect(folder: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The results of each target below the folder by the name of its directory, and why others are left out."""
-    found, left_out = {}, []
+    by_directory, left_out = {}, []
     for path in sorted(folder.glob(f"*/{RESULTS}")):
         try:
-            found[path.parent.name] = read(path)
+            by_directory[path.parent.name] = read(path)
         except ValueError as error:
             left_out.append(str(error))
-    return found, left_out
+    return by_directory, left_out
 
 
 def write(folder: Path) -> Path:
@@ -38,15 +38,15 @@ def write(folder: Path) -> Path:
     return page
 
 
-def render(found: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
+def render(by_directory: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
     """The page; `found` has the results by directory, `left_out` the files that could not be read, with the reason."""
-    heads = sorted((_head(directory, results) for directory, results in found.items()), key=_urgency)
+    heads = sorted((_head(directory, results) for directory, results in by_directory.items()), key=_urgency)
     areas = _areas([head["results"] for head in heads], [head["href"] for head in heads])
-    conforming = [(results["verdict"] == "conformant", embedded(results)) for results in found.values()]
-    title = targets_conform(conforming) if found else "No results yet"
+    conforming = [(results["verdict"] == "conformant", embedded(results)) for results in by_directory.values()]
+    title = targets_conform(conforming) if by_directory else "No results yet"
     body = rendered(
         "index.jinja2",
-        said=title,
+        title=title,
         verdict=heads[0]["results"]["verdict"] if heads else "",
         heads=heads,
         areas=areas,
@@ -75,9 +75,9 @@ def _urgency(head: Mapping[str, Any]) -> tuple[int, int]:
     return _FIRST.index(head["results"]["verdict"]), -head["broken"]
 
 
-def _areas(found: Sequence[Results], links: Sequence[str]) -> list[dict[str, Any]]:
+def _areas(targets: Sequence[Results], links: Sequence[str]) -> list[dict[str, Any]]:
     """One entry for each area: a cell for each target, and the requirements of the area."""
-    grouped = [by_area(results["requirements"]) for results in found]
+    grouped = [by_area(results["requirements"]) for results in targets]
     names = sorted({name for areas in grouped for name in areas})
     return [
         {

@@ -31,10 +31,10 @@ _SPECIAL: Final = re.compile(r"(?!(?<!www)(?<!^)[.](?! |$)|(?<!^)-(?!-))[^\w ,;(
 _PLAIN: Final = re.compile(r"[^\W_]")
 
 
-def plain(text: str, most: int = MOST_CHARACTERS) -> str:
+def plain(text: str, limit: int = MOST_CHARACTERS) -> str:
     """Text that Markdown and HTML show as it is, in a table cell too."""
-    shown = visible(text)
-    cut = shown if len(shown) <= most else f"{shown[:most]}…"
+    printable = visible(text)
+    cut = printable if len(printable) <= limit else f"{printable[:limit]}…"
     return _SPECIAL.sub(lambda match: _reference(match.group()), cut)
 
 
@@ -42,9 +42,9 @@ def _reference(char: str) -> str:
     return char if not char.isascii() and _PLAIN.match(char) else f"&#{ord(char)};"
 
 
-def code(text: str, most: int = MOST_CHARACTERS) -> str:
+def code(text: str, limit: int = MOST_CHARACTERS) -> str:
     """Target text as code: no name in it mentions a user, no address in it becomes a link."""
-    return f"<code>{plain(text, most)}</code>" if text else ""
+    return f"<code>{plain(text, limit)}</code>" if text else ""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -76,12 +76,12 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     )
     yield from table(("Verified", "Passed", "Requests", "Tokens", "Time"), [cells])
     failed = most_urgent(rows)
-    listed = causes.shown(results)
-    if listed:
+    shown_causes = causes.shown(results)
+    if shown_causes:
         yield "\n### Causes\n"
         titles = ("Level", "Cause", "Observed and expected", "How often", "Requirements")
-        yield from table(titles, map(_cause, listed[:MOST_ROWS]))
-        yield from _more(len(listed))
+        yield from table(titles, map(_cause, shown_causes[:MOST_ROWS]))
+        yield from _more(len(shown_causes))
     if failed:
         yield "\n### Broken\n"
         heads = ("Verdict", "Requirement", "Observed and expected", "How often")
@@ -112,11 +112,11 @@ def _areas(rows: Sequence[Row]) -> Iterator[str]:
     yield "\n</details>"
 
 
-def _cause(shown: causes.Shown) -> tuple[str, ...]:
-    said = f"{shown.words.observed}; expected {shown.words.expected}" if shown.words.expected else shown.words.observed
-    level = f"{shown.cause['level']}{', waived' if shown.cause['waived'] else ''}"
-    rows = shown.counts or plain(shown.rows[0]["id"])
-    return level, plain(shown.cause["name"].replace("`", "")), code(said), shown.words.share, rows
+def _cause(item: causes.Shown) -> tuple[str, ...]:
+    text = f"{item.words.observed}; expected {item.words.expected}" if item.words.expected else item.words.observed
+    level = f"{item.cause['level']}{', waived' if item.cause['waived'] else ''}"
+    rows = item.counts or plain(item.rows[0]["id"])
+    return level, plain(item.cause["name"].replace("`", "")), code(text), item.words.share, rows
 
 
 def _broken(row: Row) -> tuple[str, ...]:
@@ -128,10 +128,10 @@ def _broken(row: Row) -> tuple[str, ...]:
 def _smallest(rows: Iterable[Row]) -> Iterator[str]:
     """The commands to try first, folded; a command that is too long to show whole is left out."""
     commands = [(row["id"], one_line(row["smallest"]["curl"])) for row in rows if row.get("smallest")]
-    shown = [(name, command) for name, command in commands if len(command) <= MOST_COMMAND][:MOST_COMMANDS]
-    if shown:
+    short_commands = [(name, command) for name, command in commands if len(command) <= MOST_COMMAND][:MOST_COMMANDS]
+    if short_commands:
         yield "\n<details><summary>Smallest requests that show a failure</summary>\n"
-        yield from (f"- {plain(name)}: {code(command, MOST_COMMAND)}" for name, command in shown)
+        yield from (f"- {plain(name)}: {code(command, MOST_COMMAND)}" for name, command in short_commands)
         yield "\n</details>"
 
 

@@ -57,12 +57,12 @@ def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchang
 
 def _write(path: Path, text: str) -> None:
     """Write a file whole or not at all: the one before stays where the disk is full."""
-    beside = path.with_name(f"{path.name}.new")
+    new = path.with_name(f"{path.name}.new")
     try:
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
+        new.write_text(text, "utf-8")
+        new.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
 
 
 def _write_bodies(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchange]) -> None:

@@ -39,9 +39,9 @@ def _conforming(rows: Sequence[Line]) -> str:
 
 def lines(rows: Sequence[Line]) -> Iterator[str]:
     """The table for a terminal."""
-    shown = [HEADS, *(tuple(visible(cell) for cell in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for cells in shown:
+    table = [HEADS, *(tuple(visible(cell) for cell in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
         yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
     yield _conforming(rows)
 

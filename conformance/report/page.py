@@ -139,9 +139,13 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         columns=COLUMNS,
         folded=sum(map(_folded, rows)),
         legend=MEANINGS.items(),
-        origins=[(name, text) for name, text in ORIGINS.items() if name in {shown.origin for shown in transcripts}],
+        origins=[
+            (name, text)
+            for name, text in ORIGINS.items()
+            if name in {each_transcript.origin for each_transcript in transcripts}
+        ],
         transcripts=transcripts,
-        anchors={shown.case: shown.anchor for shown in transcripts},
+        anchors={each_transcript.case: each_transcript.anchor for each_transcript in transcripts},
         left_out=len(cited) - len(transcripts) if transcripts else 0,
     )
 
@@ -150,9 +154,12 @@ def _transcripts(cited: dict[str, list[str]], exchanges: Mapping[str, Exchange],
     """The cited exchanges that were recorded, each once; cases without an exchange are removed from `cited`."""
     for case in [case for case in cited if case not in exchanges]:
         del cited[case]
-    shown = list(cited.items())[:MOST_EXCHANGES]
-    most = min(max(MOST_CHARACTERS // max(len(shown), 1), 600), 6_000)
-    return [transcript(exchanges[case], to, places, f"x{number}", most) for number, (case, places) in enumerate(shown)]
+    listed_cases = list(cited.items())[:MOST_EXCHANGES]
+    limit = min(max(MOST_CHARACTERS // max(len(listed_cases), 1), 600), 6_000)
+    return [
+        transcript(exchanges[case], to, places, f"x{number}", limit)
+        for number, (case, places) in enumerate(listed_cases)
+    ]
 
 
 def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -177,9 +184,12 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "yes", "No check of the suite crashed."
     examined, requests = sum(row["examined"] for row in rows), results["totals"].get("requests", 0)
     yield "yes" if examined else "no", f"{plural(examined, 'occurrence')} examined in {plural(requests, 'exchange')}."
-    said, warning = drawn.summary(results)
-    if said:
-        yield "no" if warning else "yes", f"{said[:1].upper()}{said[1:]}{f': {warning}' if warning else ''}."
+    drawn_text, warning = drawn.summary(results)
+    if drawn_text:
+        yield (
+            "no" if warning else "yes",
+            f"{drawn_text[:1].upper()}{drawn_text[1:]}{f': {warning}' if warning else ''}.",
+        )
     if results.get("mutation_score"):
         yield "note", mutation_text(results["mutation_score"])
     for claim in results["claims"]:
@@ -239,10 +249,12 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
         (unsettled, "not verified"),
         (applicable, "passed"),
     )
-    said = next((f"{number} of {applicable} {text}" for number, text in words if number), word("not_applicable"))
+    summary_text = next(
+        (f"{number} of {applicable} {text}" for number, text in words if number), word("not_applicable")
+    )
     return {
         "mood": "bad" if musts else "meh" if shoulds or waivers or unscored or unsettled else "",
-        "said": said,
+        "summary": summary_text,
         "shares": [(outcome, number) for outcome, number in counts.items() if number],
     }
 

@@ -95,7 +95,7 @@ def exercised(check: Check, requirement: Requirement) -> str:
     """Which exchanges the requirement is judged on."""
     if check.scope is Scope.GROUP:
         members = [example.subject.members for example in check.good() if isinstance(example.subject, Group)]
-        roles = ", ".join(f"`{role}`" for role in dict.fromkeys(role for each in members for role in each))
+        roles = ", ".join(f"`{role}`" for role in dict.fromkeys(role for roles_of in members for role in roles_of))
         return f"{GROUPS[check.group]} (group `{check.group}`: {roles})"
     return SCOPES[check.scope] + (f" with {_values(requirement.when)}" if requirement.when else "")
 
@@ -126,8 +126,8 @@ def _nearest(among: Sequence[Example], requirement: Requirement) -> Example:
 
 
 def _example(contract: Contract, title: str, example: Example) -> str:
-    where = f" (where {_values(example.params)})" if example.params else ""
-    return f"**{title}**{where}\n\n```http\n{_wire(contract, example.subject)}\n```"
+    condition = f" (where {_values(example.params)})" if example.params else ""
+    return f"**{title}**{condition}\n\n```http\n{_wire(contract, example.subject)}\n```"
 
 
 def _wire(contract: Contract, subject: Exchange | Group) -> str:
@@ -135,8 +135,8 @@ def _wire(contract: Contract, subject: Exchange | Group) -> str:
         return _exchange(contract, subject)
     parts = []
     for role, members in subject.members.items():
-        times = f" ({len(members)} times)" if len(members) > 1 else ""
-        parts.append(f"# {role}{times}\n{_exchange(contract, members[0])}")
+        count = f" ({len(members)} times)" if len(members) > 1 else ""
+        parts.append(f"# {role}{count}\n{_exchange(contract, members[0])}")
     return "\n\n".join(parts)
 
 

@@ -43,8 +43,8 @@ LAST: Final = (True, (1 << 30, 0))
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of results.json."""
-    found: dict[str, Any] = json.loads(files(__package__).joinpath("results.schema.json").read_text("utf-8"))
-    return found
+    loaded: dict[str, Any] = json.loads(files(__package__).joinpath("results.schema.json").read_text("utf-8"))
+    return loaded
 
 
 def document(
@@ -67,8 +67,8 @@ def document(
     to = Destination.of(target, folder)
     judged = [_row(verdict, to, exchanges, run) for verdict in run.verdicts]
     marked, faults = apply(judged, waivers, run.target.name, day or today())
-    found = causes(contract, run.verdicts, (x for x in run.exchanges if x.case.origin != SHRINK))
-    rows = attributed(marked, found)
+    run_causes = causes(contract, run.verdicts, (x for x in run.exchanges if x.case.origin != SHRINK))
+    rows = attributed(marked, run_causes)
     code = exit_code(rows, run.incomplete, strict=strict, waiver_faults=faults)
     return {
         "schema": SCHEMA,
@@ -99,7 +99,7 @@ def document(
         **({} if run.recorded else {"classes": _classes(run)}),  # others did not choose requests to cover classes
         "index": index(rows),
         "score": score(rows),
-        "causes": entries(found, rows),
+        "causes": entries(run_causes, rows),
         "requirements": rows,
     }
 
@@ -127,7 +127,7 @@ def _source(source: Source) -> dict[str, str]:
 
 def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], run: Run) -> dict[str, Any]:
     requirement = verdict.requirement
-    cases = {one.case: exchanges[one.case].case for one in verdict.evidence if one.case in exchanges}
+    cases = {item.case: exchanges[item.case].case for item in verdict.evidence if item.case in exchanges}
     least = run.smallest.get(requirement.id, "")
     check = load().get(requirement.check)
     return {
@@ -152,14 +152,14 @@ def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], r
         "not_scored": None if requirement.scored else ADDED,
         "evidence": [
             {
-                "case": one.case,
-                "at": one.at,
-                "message": one.message,
-                "curl": curl(cases[one.case], to) if one.case in cases else "",
-                **_repeats(verdict, one.case, exchanges, run.contract),
+                "case": item.case,
+                "at": item.at,
+                "message": item.message,
+                "curl": curl(cases[item.case], to) if item.case in cases else "",
+                **_repeats(verdict, item.case, exchanges, run.contract),
             }
-            for one in sorted(
-                verdict.evidence, key=lambda one: readable_first(cases[one.case]) if one.case in cases else LAST
+            for item in sorted(
+                verdict.evidence, key=lambda item: readable_first(cases[item.case]) if item.case in cases else LAST
             )
         ],
         "smallest": None
@@ -168,7 +168,9 @@ def _row(verdict: Verdict, to: Destination, exchanges: Mapping[str, Exchange], r
             **_smallest(exchanges[least].case, to, evidence_of_reproducer(run.contract, verdict, least, exchanges)),
             **_repeats(verdict, least, exchanges, run.contract),
         },
-        "observations": [{"subject": one.subject, "value": one.value, "at": one.at} for one in verdict.observations],
+        "observations": [
+            {"subject": item.subject, "value": item.value, "at": item.at} for item in verdict.observations
+        ],
     }
 
 
@@ -186,11 +188,11 @@ def _smallest(case: RequestCase, to: Destination, evidence: Evidence | None) -> 
 
 def dumps(results: Mapping[str, Any]) -> str:
     """The document as ASCII JSON with one cause and one requirement a line, so that runs can be compared by line."""
-    listed = ("causes", "requirements")
-    head = {name: value for name, value in results.items() if name not in listed}
+    line_by_line = ("causes", "requirements")
+    head = {name: value for name, value in results.items() if name not in line_by_line}
     parts = [
         f' "{name}": [\n  {rows}\n ]'
-        for name in listed
+        for name in line_by_line
         if (rows := ",\n  ".join(map(json.dumps, results.get(name, ())))) or name in results
     ]
     return json.dumps(head, indent=1)[:-2] + ",\n" + ",\n".join(parts) + "\n}\n"
@@ -199,32 +201,34 @@ def dumps(results: Mapping[str, Any]) -> str:
 def read(path: Path) -> dict[str, Any]:
     """A results.json from disk; ValueError says what is wrong and what to do."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise ValueError(f"{path} cannot be read ({said}); give a results.json that `conformance run` wrote") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        actual = json.dumps(found.get("schema")) if isinstance(found, dict) else "missing"
+        problem = getattr(error, "strerror", None) or error
+        raise ValueError(
+            f"{path} cannot be read ({problem}); give a results.json that `conformance run` wrote"
+        ) from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        actual = json.dumps(document.get("schema")) if isinstance(document, dict) else "missing"
         raise ValueError(f'{path}: schema is {actual}; expected "{SCHEMA}": write it again with this version')
     expected = schema()
-    missing = set(expected["required"]) - found.keys()
+    missing = set(expected["required"]) - document.keys()
     if not missing:
-        if not isinstance(found["requirements"], list) or not all(
-            isinstance(row, dict) for row in found["requirements"]
+        if not isinstance(document["requirements"], list) or not all(
+            isinstance(row, dict) for row in document["requirements"]
         ):
             raise ValueError(f"{path}: requirements is not a list of objects; give an unedited results.json")
-        each = set(expected["$defs"]["requirement"]["required"])
-        missing = {name for row in found["requirements"] for name in each - row.keys()}
+        required_of_row = set(expected["$defs"]["requirement"]["required"])
+        missing = {name for row in document["requirements"] for name in required_of_row - row.keys()}
     if missing:
         raise ValueError(f"{path} lacks {', '.join(sorted(missing))}; give an unedited results.json")
-    return found
+    return document
 
 
 def checked(path: Path) -> dict[str, Any]:
     """A results.json from disk, validated against its schema, for files from others."""
-    found = read(path)
-    error = best_match(Draft202012Validator(schema()).iter_errors(found))
+    document = read(path)
+    error = best_match(Draft202012Validator(schema()).iter_errors(document))
     if error is not None:
-        said = error.message if len(error.message) < 200 else f"{error.message[:200]}…"
-        raise ValueError(f"{path}: {error.json_path}: {said}; give an unedited results.json")
-    return found
+        problem = error.message if len(error.message) < 200 else f"{error.message[:200]}…"
+        raise ValueError(f"{path}: {error.json_path}: {problem}; give an unedited results.json")
+    return document

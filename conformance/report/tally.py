@@ -104,15 +104,14 @@ def waiver_text(row: Row) -> str:
 
 def targets_conform(targets: Sequence[tuple[bool, bool]]) -> str:
     """How many targets conform, from whether each does and whether it is the embedded reference, which is no target."""
-    own = [conforms for conforms, is_reference in targets if is_reference]
+    references = [conforms for conforms, is_reference in targets if is_reference]
     others = [conforms for conforms, is_reference in targets if not is_reference]
-    kept = f"the embedded reference keeps {sum(own)} of {plural(len(own), 'contract')}; no target was judged"
+    of_reference = f"the embedded reference keeps {sum(references)} of {plural(len(references), 'contract')}"
     if not others:
-        return kept[:1].upper() + kept[1:]
-    counted_targets = (
-        f"{sum(others)} of {plural(len(others), 'target')} {'conforms' if len(others) == 1 else 'conform'}"
-    )
-    return f"{counted_targets}; {kept.partition(';')[0]}" if own else counted_targets
+        return f"{of_reference[:1].upper()}{of_reference[1:]}; no target was judged"
+    verb = "conforms" if len(others) == 1 else "conform"
+    of_targets = f"{sum(others)} of {plural(len(others), 'target')} {verb}"
+    return f"{of_targets}; {of_reference}" if references else of_targets
 
 
 def exit_code(

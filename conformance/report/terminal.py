@@ -37,8 +37,8 @@ def block(row: Row, results: Mapping[str, Any]) -> str:
     lines += _field("promised", f"{row['promise']}  [{source(row, results['provider'])}]")
     first = evidence_first(row)
     if first:
-        where = f"{first['case']}, {first['at']}: " if first["at"] else f"{first['case']}: "
-        lines += _field("observed", visible(where + first["message"]))
+        position = f"{first['case']}, {first['at']}: " if first["at"] else f"{first['case']}: "
+        lines += _field("observed", visible(position + first["message"]))
         lines += _field("examined", examined(row))
         lines += _field("matters", row["why"]) if row.get("why") else []
         smallest = row.get("smallest") or {"python": "", **first}
@@ -73,10 +73,10 @@ def _field(name: str, text: str) -> list[str]:
 def blocks(results: Mapping[str, Any]) -> Iterator[str]:
     """A block for each cause, then one for each requirement that crashed or that an incomplete run left open."""
     rows = {row["id"]: row for row in results["requirements"]}
-    listed = causes.of(results)
-    for number, cause in enumerate(listed, 1):
-        yield _cause(cause, f"CAUSE {number} of {len(listed)}", rows, results)
-    explained = {name for cause in listed for name in cause["rows"]}
+    found_causes = causes.of(results)
+    for number, cause in enumerate(found_causes, 1):
+        yield _cause(cause, f"CAUSE {number} of {len(found_causes)}", rows, results)
+    explained = {name for cause in found_causes for name in cause["rows"]}
     others = [row for name, row in rows.items() if name not in explained]
     others = [row for row in others if broken(row) or row["outcome"] == "error" or row["incomplete"]]
     for row in sorted(others, key=urgency):
@@ -91,17 +91,17 @@ def _cause(cause: Mapping[str, Any], head: str, rows: Mapping[str, Row], results
     """One cause, the row that shows it best, and the ids of what else is broken or blocked because of it."""
     waived = ", waived" if cause["waived"] else ""
     lines = [f"{head} {visible(results['target']['name'])} ({cause['level']}{waived}): {visible(cause['name'])}"]
-    said = causes.words(cause, rows)
+    in_words = causes.words(cause, rows)
     if cause["observed"]:
-        lines += _field("observed", visible(f"{said.observed}; expected {said.expected}"))
-    lines += _field("often", f"{said.share} occurrences") if said.share and cause["observed"] else []
-    lines += _field("means", said.means) if cause["observed"] or len(cause["rows"]) > 1 else []
+        lines += _field("observed", visible(f"{in_words.observed}; expected {in_words.expected}"))
+    lines += _field("often", f"{in_words.share} occurrences") if in_words.share and cause["observed"] else []
+    lines += _field("means", in_words.means) if cause["observed"] or len(cause["rows"]) > 1 else []
     also = cause["rows"][1:]
     lines += _field("also", f"{plural(len(also), 'requirement')} broken with it: {', '.join(also)}") if also else []
     if cause["blocked"]:
         ids = ", ".join(cause["blocked"][:MOST_BLOCKED])
-        more = f" and {len(cause['blocked']) - MOST_BLOCKED} more" if len(cause["blocked"]) > MOST_BLOCKED else ""
-        lines += _field("blocked", f"{plural(len(cause['blocked']), 'requirement')} cannot be judged: {ids}{more}")
+        unlisted = f" and {len(cause['blocked']) - MOST_BLOCKED} more" if len(cause["blocked"]) > MOST_BLOCKED else ""
+        lines += _field("blocked", f"{plural(len(cause['blocked']), 'requirement')} cannot be judged: {ids}{unlisted}")
     return "\n".join([*lines, block(rows[cause["rows"][0]], results)])
 
 
@@ -122,8 +122,8 @@ def summary(results: Mapping[str, Any]) -> str:
     if results.get("recorded"):
         lines[1] = f"  {seen_in_recordings(results)}, {score['passed']} of {score['of']} verified MUSTs passed"
     lines += list(_causes(results))
-    said, warning = ("", "") if results.get("recorded") else drawn.summary(results)
-    lines += [f"  {said}"] * bool(said) + [f"  warning: {warning}"] * bool(warning)
+    drawn_text, warning = ("", "") if results.get("recorded") else drawn.summary(results)
+    lines += [f"  {drawn_text}"] * bool(drawn_text) + [f"  warning: {warning}"] * bool(warning)
     if classes := run_facts.classes(results):
         lines.append(f"  classes: {classes}")
     lines += list(_pinned(results))
@@ -134,15 +134,15 @@ def summary(results: Mapping[str, Any]) -> str:
 
 def _causes(results: Mapping[str, Any]) -> Iterator[str]:
     """A line for each cause, the most harmful first."""
-    listed = causes.of(results)
-    if listed:
-        yield f"  {plural(len(listed), 'cause')}:"
-    for number, cause in enumerate(listed[:MOST_CAUSES], 1):
+    found_causes = causes.of(results)
+    if found_causes:
+        yield f"  {plural(len(found_causes), 'cause')}:"
+    for number, cause in enumerate(found_causes[:MOST_CAUSES], 1):
         counts = causes.counts(cause)
         waived = ", waived" if cause["waived"] else ""
         yield f"  {number:>3}. {cause['level']}{waived}: {visible(cause['name'])}{f' ({counts})' if counts else ''}"
-    if len(listed) > MOST_CAUSES:
-        yield f"       and {len(listed) - MOST_CAUSES} more"
+    if len(found_causes) > MOST_CAUSES:
+        yield f"       and {len(found_causes) - MOST_CAUSES} more"
 
 
 def _pinned(results: Mapping[str, Any]) -> Iterator[str]:
@@ -151,5 +151,5 @@ def _pinned(results: Mapping[str, Any]) -> Iterator[str]:
     if pinned:
         newer = [row for row in results["requirements"] if not scored(row)]
         not_scored = f"{plural(len(newer), 'newer one')} not scored, {sum(map(broken, newer))} of them broken"
-        gone = f"; {plural(len(pinned['gone']), 'older one')} no longer required" if pinned["gone"] else ""
-        yield f"  requirements of {pinned['date']}: {not_scored}{gone}"
+        removed = f"; {plural(len(pinned['gone']), 'older one')} no longer required" if pinned["gone"] else ""
+        yield f"  requirements of {pinned['date']}: {not_scored}{removed}"

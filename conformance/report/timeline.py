@@ -67,17 +67,17 @@ def _kind_of_choices(value: Mapping[str, Any]) -> str:
 _SIGNS = {"finish": "○", "usage": "◆", "done": "⚑"}
 
 
-def caption(found: Collection[Tick], elapsed: float) -> str:
+def caption(ticks: Collection[Tick], elapsed: float) -> str:
     """The drawing in words, for readers who cannot see it."""
-    times = [tick.at for tick in found]
-    if not times:
+    moments = [tick.at for tick in ticks]
+    if not moments:
         return ""
-    pauses = [later - earlier for earlier, later in pairwise(times)]
-    words = [f"{len(times)} events", f"first after {_time(times[0])}", f"last after {_time(times[-1])}"]
+    pauses = [later - earlier for earlier, later in pairwise(moments)]
+    words = [f"{len(moments)} events", f"first after {_time(moments[0])}", f"last after {_time(moments[-1])}"]
     if pauses:
         words.append(f"longest pause {_time(max(pauses))}")
-    words.append(f"closed after {_time(max(elapsed, times[-1]))}")
-    words += [f"{sign} {kind}" for kind, sign in _SIGNS.items() if any(tick.kind == kind for tick in found)]
+    words.append(f"closed after {_time(max(elapsed, moments[-1]))}")
+    words += [f"{sign} {kind}" for kind, sign in _SIGNS.items() if any(tick.kind == kind for tick in ticks)]
     return ", ".join(words)
 
 
@@ -85,17 +85,17 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def draw(found: Collection[Tick], elapsed: float, cited: Collection[int] = ()) -> Markup:
+def draw(ticks: Collection[Tick], elapsed: float, cited: Collection[int] = ()) -> Markup:
     """The drawing as inline SVG; `cited` has the numbers of the events that evidence points at."""
-    if not found:
+    if not ticks:
         return Markup()
-    end = max(elapsed, max(tick.at for tick in found), 1e-6)
-    positions = {tick.number: LEFT + (WIDTH - LEFT - RIGHT) * tick.at / end for tick in found}
-    columns = sorted({round(positions[tick.number] / 2) * 2 for tick in found if tick.kind in {"text", "other"}})
+    end = max(elapsed, max(tick.at for tick in ticks), 1e-6)
+    positions = {tick.number: LEFT + (WIDTH - LEFT - RIGHT) * tick.at / end for tick in ticks}
+    columns = sorted({round(positions[tick.number] / 2) * 2 for tick in ticks if tick.kind in {"text", "other"}})
     parts = [f'<path class="axis" d="M{LEFT} {AXIS}H{WIDTH - RIGHT}"/>']
     parts.append(f'<path class="text" d="{"".join(f"M{x} 20v20" for x in columns)}"/>')
-    parts += [_mark(tick, positions[tick.number]) for tick in found if tick.kind in _SHAPES]
-    parts += [_cite(tick, positions[tick.number]) for tick in found if tick.number in cited]
+    parts += [_mark(tick, positions[tick.number]) for tick in ticks if tick.kind in _SHAPES]
+    parts += [_cite(tick, positions[tick.number]) for tick in ticks if tick.number in cited]
     parts += [_label(end * share, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
     # hidden from screen readers, because the caption says the same
     drawn = f'<svg class="timeline" viewBox="0 0 {WIDTH} 60" aria-hidden="true">{"".join(parts)}</svg>'

@@ -61,12 +61,12 @@ class Transcript:
     passages: tuple[Passage, ...]
 
 
-def transcript(x: Exchange, to: Destination, places: Collection[str], anchor: str, most: int) -> Transcript:
+def transcript(x: Exchange, to: Destination, cited_places: Collection[str], anchor: str, limit: int) -> Transcript:
     """The exchange with the evidence at `places` marked, in about `most` characters of response."""
     case, ticks = x.case, timeline.ticks(x)
-    cited = {number for at in places if (number := event_of(at)) is not None}
+    cited = {number for at in cited_places if (number := event_of(at)) is not None}
     elapsed = x.last.elapsed
-    times = {tick.number: f"{tick.at * 1000:.0f} ms" for tick in ticks}
+    times_of_events = {tick.number: f"{tick.at * 1000:.0f} ms" for tick in ticks}
     return Transcript(
         case=case.id,
         anchor=anchor,
@@ -81,7 +81,9 @@ def transcript(x: Exchange, to: Destination, places: Collection[str], anchor: st
         body=excerpt(decoded(case.content), (), 600) if is_long(case) else (),
         drawing=timeline.draw(ticks, elapsed, cited),
         caption=timeline.caption(ticks, elapsed),
-        passages=tuple(_events(x, places, cited, times, most) if x.streamed else _body(x, places, most)),
+        passages=tuple(
+            _events(x, cited_places, cited, times_of_events, limit) if x.streamed else _body(x, cited_places, limit)
+        ),
     )
 
 
@@ -98,24 +100,24 @@ def _attempt(x: Exchange) -> Iterator[str]:
         yield f"attempt {number}: {answer} after {attempt.elapsed * 1000:.0f} ms"
 
 
-def _body(x: Exchange, places: Iterable[str], most: int) -> Iterator[Passage]:
+def _body(x: Exchange, cited_places: Iterable[str], limit: int) -> Iterator[Passage]:
     text = x.content.decode("utf-8", "backslashreplace")
-    if not any(at.startswith("byte ") for at in places):  # evidence on bytes is seen in them alone
+    if not any(at.startswith("byte ") for at in cited_places):  # evidence on bytes is seen in them alone
         text = laid_out(text)
-    spans = [located for at in places if (pointer := pointer_of(at)) and (located := span(text, pointer))]
+    spans = [located for at in cited_places if (pointer := pointer_of(at)) and (located := span(text, pointer))]
     if text:
-        yield Passage(0, "", excerpt(text, spans, most))
+        yield Passage(0, "", excerpt(text, spans, limit))
 
 
 def _events(
-    x: Exchange, places: Collection[str], cited: Collection[int], times: dict[int, str], most: int
+    x: Exchange, cited_places: Collection[str], cited: Collection[int], times_of_events: dict[int, str], limit: int
 ) -> Iterator[Passage]:
     """All events if they fit, else both ends and the surroundings of cited events, with folds in between."""
     numbers = _numbered(x)
-    shown = _choose([len(event.raw) for event in x.events], numbers, cited, most)
+    chosen = _choose([len(event.raw) for event in x.events], numbers, cited, limit)
     left_out: list[int] = []
     for position, event in enumerate(x.events):
-        if position not in shown:
+        if position not in chosen:
             left_out.append(len(event.raw))
             continue
         if left_out:
@@ -124,16 +126,16 @@ def _events(
         number = numbers[position]
         text = event.raw.decode("utf-8", "backslashreplace")
         begin = text.find("{")
-        if begin >= 0 and any(number == event_of(at) and pointer_of(at) for at in places if number is not None):
+        if begin >= 0 and any(number == event_of(at) and pointer_of(at) for at in cited_places if number is not None):
             text = text[:begin] + laid_out(text[begin:])
         located = (
             span(text[begin:], pointer)
-            for at in places
+            for at in cited_places
             if number is not None and event_of(at) == number and begin >= 0 and (pointer := pointer_of(at))
         )
         spans = [(begin + start, begin + end) for start, end in filter(None, located)]
-        at = times.get(number, "") if number is not None else ""
-        yield Passage(number, at, excerpt(text.rstrip("\n"), spans, max(most // 4, 400)), number in cited)
+        at = times_of_events.get(number, "") if number is not None else ""
+        yield Passage(number, at, excerpt(text.rstrip("\n"), spans, max(limit // 4, 400)), number in cited)
     if left_out:
         yield _folded(left_out)
 
@@ -148,22 +150,22 @@ def _numbered(x: Exchange) -> list[int | None]:
     return numbers
 
 
-def _choose(sizes: Sequence[int], numbers: Sequence[int | None], cited: Collection[int], most: int) -> set[int]:
+def _choose(sizes: Sequence[int], numbers: Sequence[int | None], cited: Collection[int], limit: int) -> set[int]:
     """The events to show: cited ones, their neighbours, both ends, then as many from the start as there is room for."""
     positions = range(len(sizes))
-    if sum(sizes) <= most:
+    if sum(sizes) <= limit:
         return set(positions)
     cited_at = sorted(position for position in positions if numbers[position] in cited)
     neighbours = sorted({position + step for position in cited_at for step in (-1, 1)})
-    wanted = (*cited_at[:20], *neighbours[:40], 0, 1, *positions[-3:])
-    shown = {position for position in wanted if position in positions}
-    room = most - sum(sizes[position] for position in shown)
+    preferred = (*cited_at[:20], *neighbours[:40], 0, 1, *positions[-3:])
+    chosen = {position for position in preferred if position in positions}
+    room = limit - sum(sizes[position] for position in chosen)
     for position in positions:
-        room -= 0 if position in shown else sizes[position]
+        room -= 0 if position in chosen else sizes[position]
         if room < 0:
             break
-        shown.add(position)
-    return shown
+        chosen.add(position)
+    return chosen
 
 
 def _folded(sizes: Sequence[int]) -> Passage:
@@ -171,13 +173,13 @@ def _folded(sizes: Sequence[int]) -> Passage:
     return Passage(None, "", (Segment(text, "fold"),))
 
 
-def excerpt(text: str, spans: Iterable[tuple[int, int]], most: int) -> tuple[Segment, ...]:
+def excerpt(text: str, spans: Iterable[tuple[int, int]], limit: int) -> tuple[Segment, ...]:
     """The text with the spans marked; if longer than `most`, only its ends and the surroundings of the spans."""
     marks = _merged(spans)
     keep = [(0, len(text))]
-    if len(text) > most:
-        around = [(max(start - AROUND, 0), min(end, start + most) + AROUND) for start, end in marks]
-        keep = _merged([(0, most // 2), *around, (len(text) - most // 4, len(text))])
+    if len(text) > limit:
+        around = [(max(start - AROUND, 0), min(end, start + limit) + AROUND) for start, end in marks]
+        keep = _merged([(0, limit // 2), *around, (len(text) - limit // 4, len(text))])
     return tuple(_segments(text, keep, marks))
 
 

@@ -55,8 +55,8 @@ def unneeded(entries: Iterable[Entry], undetected: Collection[Place], detected: 
     """What the allowlist need not say: changes that some check detects, and contracts under which none passes."""
     for entry in entries:
         used = {place for place in undetected if entry.covers(*place)}
-        named = set(entry.providers if entry.names_providers else ())
-        for provider in sorted(named - {place[0] for place in used}):
+        named_providers = set(entry.providers if entry.names_providers else ())
+        for provider in sorted(named_providers - {place[0] for place in used}):
             yield f"{entry.at} {', '.join(entry.changes)}: not needed under {provider}"
         needed = {place[1:] for place in used}
         for at, change in sorted({place[1:] for place in detected if entry.covers(*place)} - needed):

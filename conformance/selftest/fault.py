@@ -147,7 +147,7 @@ def plant(
             full_name = name + (f"_{parameter}" if parameter else "") + (f"_when_{condition}" if condition else "")
             if full_name in REGISTERED:
                 raise ValueError(f"two faults are called {full_name}")
-            conditions = [given for given in (only, CONDITIONS.get(condition)) if given is not None]
+            conditions = [test for test in (only, CONDITIONS.get(condition)) if test is not None]
             altered = conditional(_bound(change, parameter), conditions)
             REGISTERED[full_name] = Fault(
                 name=full_name,

@@ -69,13 +69,13 @@ def _swap(holder: Any, step: Any) -> None:
             holder[step], holder[steps[index - 1]] = before, value
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(first: Any, second: Any) -> bool:
     """Whether two measurements, or maps of them, are so close that swapping them changes nothing."""
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= ALIKE
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
-    return bool(one == other)
+    if isinstance(first, float) and isinstance(second, float):
+        return abs(first - second) <= ALIKE
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(_alike(first[name], second[name]) for name in first)
+    return bool(first == second)
 
 
 CHANGES: Final[Mapping[str, Step]] = {

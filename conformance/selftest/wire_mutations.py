@@ -22,7 +22,7 @@ from conformance.selftest.json_mutations import CHANGES, Path, changed, differs,
 from conformance.selftest.mutation_testing import Baseline
 
 DATA: Final = b"data: "
-WHICH: Final[Mapping[str, Callable[[int], int]]] = {
+OCCURRENCES: Final[Mapping[str, Callable[[int], int]]] = {
     "first": lambda _: 0,
     "middle": lambda number: number // 2,
     "last": lambda number: number - 1,
@@ -33,17 +33,17 @@ WHICH: Final[Mapping[str, Callable[[int], int]]] = {
 class Mutator:
     """A change at a place: a JSON path of plain replies, chunks or errors; an event of a stream; a header.
 
-    `which`: at which occurrence in a reply, empty where no reply has several.
+    `occurrence`: at which occurrence in a reply, empty where no reply has several.
     """
 
     place: str
     change: str
     apply: Callable[[Exchange], Exchange]
-    which: str = ""
+    occurrence: str = ""
 
     @property
     def name(self) -> str:
-        return " ".join(filter(None, (self.place, self.change, self.which)))
+        return " ".join(filter(None, (self.place, self.change, self.occurrence)))
 
 
 def channel(x: Exchange) -> str:
@@ -57,23 +57,25 @@ def channel(x: Exchange) -> str:
 
 def mutators(exchanges: Sequence[Exchange]) -> Iterator[Mutator]:
     """All mutations that these replies have a place for, in a fixed order."""
-    most: dict[tuple[str, str], Counter[str]] = {}
+    offered: dict[tuple[str, str], Counter[str]] = {}
     headers: dict[tuple[str, str], None] = {}
     for x in exchanges:
-        where = channel(x)
-        if where:
-            headers |= dict.fromkeys((where, name.lower()) for name, _ in x.headers)
-        for path, changes in _offered(x).items() if where else ():
-            most[where, path] = most.get((where, path), Counter()) | changes
-    for (where, path), changes in most.items():
+        reply_channel = channel(x)
+        if reply_channel:
+            headers |= dict.fromkeys((reply_channel, name.lower()) for name, _ in x.headers)
+        for path, changes in _offered(x).items() if reply_channel else ():
+            offered[reply_channel, path] = offered.get((reply_channel, path), Counter()) | changes
+    for (reply_channel, path), changes in offered.items():
         for change, number in changes.items():
-            for which in tuple(WHICH) if number > 2 else ("first", "last") if number > 1 else ("",):
-                yield Mutator(f"{where} {path}", change, _json(where, path, change, which), which)
-    for place in ("first", "middle", "last", "done"):
-        yield from (Mutator(f"event {place}", change, _event(place, step)) for change, step in EVENTS.items())
-    for where, name in headers:
-        yield Mutator(f"header {where} {name}", "drop", _header(where, name, None))
-        yield Mutator(f"header {where} {name}", "change", _header(where, name, "text/x-other"))
+            for occurrence in tuple(OCCURRENCES) if number > 2 else ("first", "last") if number > 1 else ("",):
+                yield Mutator(
+                    f"{reply_channel} {path}", change, _json(reply_channel, path, change, occurrence), occurrence
+                )
+    for event in ("first", "middle", "last", "done"):
+        yield from (Mutator(f"event {event}", change, _event(event, step)) for change, step in EVENTS.items())
+    for reply_channel, name in headers:
+        yield Mutator(f"header {reply_channel} {name}", "drop", _header(reply_channel, name, None))
+        yield Mutator(f"header {reply_channel} {name}", "change", _header(reply_channel, name, "text/x-other"))
 
 
 def _offered(x: Exchange) -> dict[str, Counter[str]]:
@@ -130,22 +132,22 @@ def detecting_checks(baseline: Baseline, mutation: Mutator) -> tuple[frozenset[s
     return frozenset(verdict.requirement.check for verdict in failed), touched
 
 
-def _json(where: str, path: str, change: str, which: str) -> Callable[[Exchange], Exchange]:
+def _json(reply_channel: str, path: str, change: str, occurrence: str) -> Callable[[Exchange], Exchange]:
     def apply(x: Exchange) -> Exchange:
-        if channel(x) != where:
+        if channel(x) != reply_channel:
             return x
-        places: list[tuple[Document, Path]] = [
-            (document, place)
+        matching: list[tuple[Document, Path]] = [
+            (document, json_path)
             for document in x.documents
-            for place, _ in walk(document.value)
-            if general(place) == path and differs(document.value, place, change)
+            for json_path, _ in walk(document.value)
+            if general(json_path) == path and differs(document.value, json_path, change)
         ]
-        if not places:
+        if not matching:
             return x
-        document, place = places[WHICH[which or "first"](len(places))]
-        value = changed(document.value, place, change)
+        document, json_path = matching[OCCURRENCES[occurrence or "first"](len(matching))]
+        value = changed(document.value, json_path, change)
         content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        if where != "chunk":
+        if reply_channel != "chunk":
             return _with(x, content)
         frames = _frames(x)
         frames[document.number] = DATA + content
@@ -167,20 +169,20 @@ EVENTS: Final[Mapping[str, Callable[[list[bytes], int], list[bytes]]]] = {
 }
 
 
-def _event(place: str, change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[Exchange], Exchange]:
+def _event(position: str, change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[Exchange], Exchange]:
     def apply(x: Exchange) -> Exchange:
         frames = _frames(x) if channel(x) == "chunk" else []
         if len(frames) < 3:
             return x
-        at = {"first": 0, "middle": (len(frames) - 1) // 2, "last": len(frames) - 2, "done": len(frames) - 1}[place]
+        at = {"first": 0, "middle": (len(frames) - 1) // 2, "last": len(frames) - 2, "done": len(frames) - 1}[position]
         return _with(x, _joined(change(frames, at)))
 
     return apply
 
 
-def _header(where: str, name: str, value: str | None) -> Callable[[Exchange], Exchange]:
+def _header(reply_channel: str, name: str, value: str | None) -> Callable[[Exchange], Exchange]:
     def apply(x: Exchange) -> Exchange:
-        if channel(x) != where or x.header(name) is None:
+        if channel(x) != reply_channel or x.header(name) is None:
             return x
         others = tuple(header for header in x.headers if header[0].lower() != name)
         headers = others if value is None else (*others, (name, value))

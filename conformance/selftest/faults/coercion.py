@@ -91,15 +91,15 @@ def _build(name: str, path: str) -> None:
         if not isinstance(body, dict) or (where is not None and not where(body)):
             return body
         parameters = call.reference.contract.parameters
-        ours = [key for key in body if key in parameters and _types(call.reference.contract, key) <= types]
+        convertible = [key for key in body if key in parameters and _types(call.reference.contract, key) <= types]
         try:
-            return {key: convert(value) if key in ours else value for key, value in body.items()}
+            return {key: convert(value) if key in convertible else value for key, value in body.items()}
         except ValueError:  # not a look-alike
             return body
 
     def fits(contract: Contract) -> bool:
-        named = [key for key in contract.parameters if key != "stream"]  # which decides the path itself
-        return any(_types(contract, key) and _types(contract, key) <= types for key in named)
+        members = [key for key in contract.parameters if key != "stream"]  # which decides the path itself
+        return any(_types(contract, key) and _types(contract, key) <= types for key in members)
 
     change.__name__ = f"{name}_are_converted{path}"
     change.__doc__ = sentence + ending

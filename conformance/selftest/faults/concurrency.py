@@ -27,8 +27,8 @@ def prompts_are_exchanged_in_a_crowd(body: Any, call: Call) -> Any:
 def slots_are_not_cleared_in_a_crowd(documents: list[Json], call: Call) -> list[Json]:
     """A request that runs beside another gets words of the other's answer at the end of its own."""
     leftover = call.notes.get("slots_are_not_cleared_in_a_crowd", "")
-    shown = [choice for choice in choices(documents) if choice["text"]]
-    if shown:
-        call.notes["slots_are_not_cleared_in_a_crowd"] = shown[0]["text"]
-        shown[-1]["text"] += leftover
+    with_text = [choice for choice in choices(documents) if choice["text"]]
+    if with_text:
+        call.notes["slots_are_not_cleared_in_a_crowd"] = with_text[0]["text"]
+        with_text[-1]["text"] += leftover
     return documents

@@ -56,12 +56,12 @@ RULES: Final[Mapping[str, tuple[Callable[[Contract, str], bool], Right, str]]] =
     "ranges_of_map_values": (_ranges, _in_range, "Of a map of numbers, the range of one value is checked"),
     "types_of_ids": (_prompts, _of_ids, "Of a batch of token ids, one prompt is checked"),
 }
-WHICH: Final[Mapping[str, tuple[int, str]]] = {"first": (0, "the first."), "last": (-1, "the last.")}
+POSITIONS: Final[Mapping[str, tuple[int, str]]] = {"first": (0, "the first."), "last": (-1, "the last.")}
 
 
-def _build(name: str, which: str) -> None:
+def _build(name: str, position: str) -> None:
     applies, right, sentence = RULES[name]
-    index, ending = WHICH[which]
+    index, ending = POSITIONS[position]
 
     def keeps(contract: Contract, member: str, values: list[Any]) -> list[bool]:
         """Which elements are let through to the reference: wrong ones are dropped unless they are looked at."""
@@ -77,21 +77,21 @@ def _build(name: str, which: str) -> None:
             if member not in contract.parameters or top(member) != member or not applies(contract, member):
                 continue
             if isinstance(value, list) and value and right(contract, member, value[index]):
-                kept = keeps(contract, member, value)
-                changed[member] = [element for element, keep in zip(value, kept, strict=True) if keep]
+                keeps_element = keeps(contract, member, value)
+                changed[member] = [element for element, keep in zip(value, keeps_element, strict=True) if keep]
             elif isinstance(value, dict) and value:
-                kept = keeps(contract, member, list(value.values()))
-                changed[member] = {key: value[key] for key, keep in zip(value, kept, strict=True) if keep}
+                keeps_element = keeps(contract, member, list(value.values()))
+                changed[member] = {key: value[key] for key, keep in zip(value, keeps_element, strict=True) if keep}
         return changed
 
     def fits(contract: Contract) -> bool:
         return any(applies(contract, member) for member in contract.parameters)
 
-    change.__name__ = f"{name}_are_checked_of_the_{which}_only"
+    change.__name__ = f"{name}_are_checked_of_the_{position}_only"
     change.__doc__ = f"{sentence}, {ending}"
     fault(Stage.BODY, CHECK, fits=fits)(change)
 
 
 for _name in RULES:
-    for _which in WHICH:
-        _build(_name, _which)
+    for _position in POSITIONS:
+        _build(_name, _position)

@@ -44,7 +44,7 @@ Position: TypeAlias = Callable[[Text, Call], bool]
 
 
 @dataclass(frozen=True)
-class Where:
+class RequestContext:
     """A context: the calls that are in it, in words, the parameters that it needs, and those that it is about."""
 
     holds: Condition
@@ -70,17 +70,17 @@ def _has_ids(call: Call) -> bool:
     return any(prompt.given_as_tokens for prompt in call.params.prompts)
 
 
-CONTEXTS: Final[Mapping[str, Where]] = {
-    "streams": Where(streaming, "in streams"),
-    "usage_streams": Where(wants_usage, "in streams with usage", ("stream_options",)),
-    "batches": Where(several_prompts, "in batches"),
-    "n": Where(lambda call: call.params.n > 1, "beside n", ("n",)),
-    "best_of": Where(lambda call: call.params.best_of > call.params.n, "beside best_of", ("best_of",)),
-    "echo": Where(lambda call: call.params.echo, "beside echo", ("echo",)),
-    "logprobs": Where(lambda call: call.params.logprobs is not None, "beside logprobs", ("logprobs",)),
-    "suffix": Where(lambda call: bool(call.params.suffix), "beside a suffix", ("suffix",)),
-    "ids": Where(_has_ids, "with token ids"),
-    "one_token": Where(lambda call: call.params.max_tokens == 1, "with max_tokens 1", ("max_tokens",)),
+CONTEXTS: Final[Mapping[str, RequestContext]] = {
+    "streams": RequestContext(streaming, "in streams"),
+    "usage_streams": RequestContext(wants_usage, "in streams with usage", ("stream_options",)),
+    "batches": RequestContext(several_prompts, "in batches"),
+    "n": RequestContext(lambda call: call.params.n > 1, "beside n", ("n",)),
+    "best_of": RequestContext(lambda call: call.params.best_of > call.params.n, "beside best_of", ("best_of",)),
+    "echo": RequestContext(lambda call: call.params.echo, "beside echo", ("echo",)),
+    "logprobs": RequestContext(lambda call: call.params.logprobs is not None, "beside logprobs", ("logprobs",)),
+    "suffix": RequestContext(lambda call: bool(call.params.suffix), "beside a suffix", ("suffix",)),
+    "ids": RequestContext(_has_ids, "with token ids"),
+    "one_token": RequestContext(lambda call: call.params.max_tokens == 1, "with max_tokens 1", ("max_tokens",)),
 }
 PAIRS: Final = (
     ("streams", "batches"), ("streams", "n"), ("streams", "echo"), ("streams", "logprobs"), ("streams", "ids"),
@@ -99,8 +99,8 @@ POSITIONS: Final[Mapping[str, tuple[str, Position, tuple[str, ...]]]] = {
 }
 
 
-def _both(first: Where, second: Where) -> Where:
-    return Where(
+def _both(first: RequestContext, second: RequestContext) -> RequestContext:
+    return RequestContext(
         lambda call: first.holds(call) and second.holds(call),
         f"{first.words} {second.words}" if first.words.startswith("in") else f"{first.words} and {second.words}",
         (*first.needs, *second.needs),
@@ -527,36 +527,36 @@ PROMISES: Final[Mapping[str, Broken]] = {
 }
 
 
-def _places(broken: Broken) -> Iterator[tuple[str, Where]]:
+def _contexts(broken: Broken) -> Iterator[tuple[str, RequestContext]]:
     """The contexts that a promise can be broken in, by name: those of one member, and pairs of them."""
-    single = {name: where for name, where in CONTEXTS.items() if name not in broken.not_in}
+    of_one_member = {name: context for name, context in CONTEXTS.items() if name not in broken.not_in}
     if broken.stage is Stage.REFUSAL:
-        single = {name: where for name, where in single.items() if name in PARSED_APART}
-    yield from single.items()
+        of_one_member = {name: context for name, context in of_one_member.items() if name in PARSED_APART}
+    yield from of_one_member.items()
     for first, second in PAIRS:
-        if {first, second} <= single.keys():
-            yield f"{first}_{second}", _both(single[first], single[second])
+        if {first, second} <= of_one_member.keys():
+            yield f"{first}_{second}", _both(of_one_member[first], of_one_member[second])
 
 
 def _crossed() -> Iterator[Fault]:
     for name, broken in PROMISES.items():
-        for place, where in _places(broken):
-            yield _fault(f"{name}_in_{place}", broken, where, broken.stage, broken.change)
+        for context_name, context in _contexts(broken):
+            yield _fault(f"{name}_in_{context_name}", broken, context, broken.stage, broken.change)
         if broken.stage is Stage.PARAMETERS and "n" not in broken.needs:
-            for place, (words, holds, needs) in POSITIONS.items():
-                where = Where(several, words, needs)
-                yield _fault(f"{name}_for_{place}", broken, where, Stage.TEXTS, _at(holds, broken.change))
+            for context_name, (words, holds, needs) in POSITIONS.items():
+                context = RequestContext(several, words, needs)
+                yield _fault(f"{name}_for_{context_name}", broken, context, Stage.TEXTS, _at(holds, broken.change))
 
 
-def _fault(name: str, broken: Broken, where: Where, stage: Stage, change: Change) -> Fault:
+def _fault(name: str, broken: Broken, context: RequestContext, stage: Stage, change: Change) -> Fault:
     return Fault(
         name=name,
-        says=f"{broken.words} {where.words}.",
+        says=f"{broken.words} {context.words}.",
         check=broken.check,
-        alteration=Alteration(name, stage, conditional(change, [where.holds])),
+        alteration=Alteration(name, stage, conditional(change, [context.holds])),
         others=broken.others,
         besides=EVERYWHERE,
-        needs=(*broken.needs, *where.needs),
+        needs=(*broken.needs, *context.needs),
         fits=broken.fits,
         module="contexts",
     )

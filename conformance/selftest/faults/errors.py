@@ -191,8 +191,8 @@ def errors_differ_in_streams(response: Response, call: Call) -> Response:
 def _with_message(body: Json, message: str) -> Json:
     if isinstance(body.get("error"), dict):
         return {**body, "error": {**body["error"], "message": message}}
-    listed: Any = body.get("detail")
-    return {"detail": [{**problem, "msg": message} for problem in listed]} if isinstance(listed, list) else body
+    problems: Any = body.get("detail")
+    return {"detail": [{**problem, "msg": message} for problem in problems]} if isinstance(problems, list) else body
 
 
 @fault(Stage.ERROR, "error_message_is_clean", also=("error_names_the_field",))

@@ -67,10 +67,10 @@ def tokens_are_those_of_the_first_choice(documents: list[Json], call: Call) -> l
 )
 def chunks_of_other_choices_are_mixed_in(documents: list[Json], call: Call) -> list[Json]:
     """With n, the second chunks of two choices of a stream are exchanged."""
-    shown = [choice for choice in choices(documents) if choice["text"]]
+    with_text = [choice for choice in choices(documents) if choice["text"]]
     n = call.params.n * len(call.params.prompts)
-    if len(shown) > n + 1:
-        shown[n]["text"], shown[n + 1]["text"] = shown[n + 1]["text"], shown[n]["text"]
+    if len(with_text) > n + 1:
+        with_text[n]["text"], with_text[n + 1]["text"] = with_text[n + 1]["text"], with_text[n]["text"]
     return documents
 
 

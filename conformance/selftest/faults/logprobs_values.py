@@ -156,9 +156,9 @@ def alternatives_are_missing_in_places(documents: list[Json], call: Call) -> lis
     for choice in choices(documents):
         lists = choice.get("logprobs") or {"top_logprobs": []}
         first = counts.get(choice["index"], 0)
-        listed = lists["top_logprobs"]
-        lists["top_logprobs"] = [None if (first + number) % 3 == 1 else top for number, top in enumerate(listed)]
-        counts[choice["index"]] = first + len(listed)
+        tops = lists["top_logprobs"]
+        lists["top_logprobs"] = [None if (first + number) % 3 == 1 else top for number, top in enumerate(tops)]
+        counts[choice["index"]] = first + len(tops)
     return documents
 
 
@@ -187,8 +187,8 @@ def alternatives_pass_over_the_second(documents: list[Json], call: Call) -> list
 
     def passed_over(top: Alternatives) -> Alternatives:
         ranked = sorted(top, key=lambda name: -top[name])
-        kept = {name: top[name] for name in top if name != ranked[1]}
-        return {**kept, " q": -20.0}
+        without_second = {name: top[name] for name in top if name != ranked[1]}
+        return {**without_second, " q": -20.0}
 
     return with_alternatives(documents, lambda top: passed_over(top) if len(top) > 1 else top)
 

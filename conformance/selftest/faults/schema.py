@@ -296,7 +296,7 @@ def error_types_are_mixed_up(body: Json, call: Call) -> Json:
     """Members of an error are numbers, lists or null where strings are documented."""
     if isinstance(body.get("error"), dict):
         return {"error": {**body["error"], "code": 400, "type": ["invalid"]}}
-    listed: Any = body.get("detail")
-    if not listed:
+    problems: Any = body.get("detail")
+    if not problems:
         return body
-    return {"detail": [{**problem, "loc": ".".join(map(str, problem["loc"])), "msg": None} for problem in listed]}
+    return {"detail": [{**problem, "loc": ".".join(map(str, problem["loc"])), "msg": None} for problem in problems]}

@@ -105,9 +105,9 @@ for _name, (_refused, _says) in REFUSED.items():
     )
 
 
-def _loses(size: int, kept: slice) -> Callable[[list[Text], Call], list[Text]]:
+def _loses(size: int, remaining: slice) -> Callable[[list[Text], Call], list[Text]]:
     def change(texts: list[Text], call: Call) -> list[Text]:
-        return texts[kept] if len(call.params.prompts) == size and call.params.n == 1 else texts
+        return texts[remaining] if len(call.params.prompts) == size and call.params.n == 1 else texts
 
     return change
 
@@ -147,13 +147,13 @@ for _name, _says, _change in (
 
 def _members(contract: Contract) -> list[tuple[str, Any]]:
     """The documented members of enumerations, those of unions of objects included, each with its parameter."""
-    found = []
+    members = []
     for name, parameter in contract.parameters.items():
         every = branches(parameter.schema)
-        listed = [value for branch in every for value in branch.get("enum", ())]
-        if name != "model" and (listed or "response_format" in name):
-            found += [(name, value) for value in contract.examples.get(name, ()) or listed]
-    return found
+        values = [value for branch in every for value in branch.get("enum", ())]
+        if name != "model" and (values or "response_format" in name):
+            members += [(name, value) for value in contract.examples.get(name, ()) or values]
+    return members
 
 
 def _refuses_member(number: int) -> Callable[[Refusal | None, Call], Refusal | None]:

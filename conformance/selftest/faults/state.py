@@ -42,8 +42,8 @@ def _cache_without(name: str) -> Callable[[Any, Call], Any]:
         rest = dumps({key: value for key, value in body.items() if key != name})
         cache: dict[str, Any] = call.notes.setdefault(f"cache without {name}", {})
         first = cache.setdefault(rest, body.get(name, MISSING))
-        kept = {key: value for key, value in body.items() if key != name}
-        return kept if first is MISSING else {**kept, name: first}
+        others = {key: value for key, value in body.items() if key != name}
+        return others if first is MISSING else {**others, name: first}
 
     return change
 

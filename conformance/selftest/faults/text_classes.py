@@ -146,10 +146,10 @@ def _compiled(pattern: str, flags: int) -> re.Pattern[str] | None:
 
 
 def _cut(text: Text, patterns: list[re.Pattern[str]], call: Call) -> Text:
-    places = [match.start() for pattern in patterns if (match := pattern.search(text.generation.text))]
-    if not places or (call.params.keep_stop and min(places) == len(text.generation.text)):
+    positions = [match.start() for pattern in patterns if (match := pattern.search(text.generation.text))]
+    if not positions or (call.params.keep_stop and min(positions) == len(text.generation.text)):
         return text
-    return replace(with_text(text, text.generation.text[: min(places)]), finish=stop_reason(call))
+    return replace(with_text(text, text.generation.text[: min(positions)]), finish=stop_reason(call))
 
 
 def _overlooked(overlooks: Callable[[str], bool]) -> Callable[[GenerationParameters, Call], GenerationParameters]:

@@ -32,8 +32,8 @@ def chunks_speak_of_several_choices(documents: list[Json], call: Call) -> list[J
     merged: list[Json] = []
     for document in documents if call.streamed else ():
         last = merged[-1]["choices"] if merged else []
-        own = {choice["index"] for choice in document["choices"]}
-        if last and own and not document.get("usage") and not own & {choice["index"] for choice in last}:
+        indexes = {choice["index"] for choice in document["choices"]}
+        if last and indexes and not document.get("usage") and not indexes & {choice["index"] for choice in last}:
             last += document["choices"]
         else:
             merged.append(document)

@@ -149,8 +149,8 @@ def prompts_are_cached_in_part(documents: list[Json], call: Call) -> list[Json]:
 def stop_sequences_are_counted(usage: Json, call: Call) -> Json:
     """The token that completes a stop sequence counts, though the text leaves it out."""
     params = call.params
-    most = params.max_tokens and params.max_tokens * params.best_of * len(params.prompts)
-    if not params.stops or not usage or (most is not None and usage["completion_tokens"] >= most):
+    limit = params.max_tokens and params.max_tokens * params.best_of * len(params.prompts)
+    if not params.stops or not usage or (limit is not None and usage["completion_tokens"] >= limit):
         return usage
     counted = {name: usage[name] + 1 for name in ("completion_tokens", "total_tokens")}
     return {**usage, **counted}
