@@ -159,7 +159,7 @@ def echo_adds_only_the_prompt(group: Group, context: CheckContext) -> Findings:
 def echo_comes_with_a_completion(group: Group, context: CheckContext) -> Findings:
     """With `echo` the text is more than the prompt where the same request without it generates text.
 
-    Clients cut the prompt off by its length; an answer that was left out cannot be told from an empty one.
+    Clients cut the prompt off by its length; what is left is empty, as if the model had nothing to say.
 
     Fix: return the prompt in addition to what was generated, not in its place.
     """
