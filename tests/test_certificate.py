@@ -17,7 +17,7 @@ from conformance.certificate import examine, keys, verify
 from conformance.certificate.bundle import hashes
 from conformance.certificate.dsse import PAYLOAD_TYPE, Envelope, EnvelopeError, pae, read, sign, written
 from conformance.certificate.examine import Examined
-from conformance.certificate.keys import KeyFileError, Private
+from conformance.certificate.keys import KeyFileError, PrivateKey
 from conformance.certificate.levels import REFUSED, absent, area_of, areas, levels, names, overall
 from conformance.certificate.page import drawn
 from conformance.certificate.statement import CERTIFIED, StatementError, derived
@@ -488,7 +488,7 @@ def test_a_signature_is_of_type_and_payload_and_key(whole):
     envelope = sign(b"{}", mine)
     assert envelope.signed_by([other.public, mine.public]) == [mine.public]
     assert Envelope(b"[]", envelope.signatures).signed_by([mine.public]) == []
-    raw = Envelope(b"{}", (("x", Private.sign(mine, b"{}")),))
+    raw = Envelope(b"{}", (("x", PrivateKey.sign(mine, b"{}")),))
     assert raw.signed_by([mine.public]) == [], "what was signed without its type is no signature"
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from conformance.contract import ContractError, folders, load, providers
-from conformance.contract.bounds import plainly
+from conformance.contract.bounds import format_bound
 from conformance.contract.validity import validity
 from conformance.judge.catalogue import load as load_checks
 from conformance.model import Edge, Layer, Level, Semantics, StopText, UsagePlacement, Validity
@@ -113,7 +113,7 @@ def test_each_keyword_of_each_response_field_is_a_row_on_both_channels(folder):
      (1e308, "1e+308"), (-2, "-2"), (float("inf"), "inf")],
 )  # fmt: skip
 def test_a_bound_is_written_with_all_its_digits(bound, written):
-    assert plainly(bound) == written
+    assert format_bound(bound) == written
 
 
 def test_the_largest_seed_is_not_rounded():

@@ -10,7 +10,7 @@ import pytest
 
 from conformance import cli
 from conformance.cli import _guarded
-from conformance.cli.printing import harmless
+from conformance.cli.printing import escape
 from tests.test_certificate_submission import case, check, submitted, whole  # noqa: F401 - fixtures
 
 FORGED = "Mallory\r\u001b[1A\u001b[2Kok    certificate  valid\nok    files\n::error::x\n##[group]x\u202e"
@@ -29,13 +29,13 @@ def test_every_command_prints_in_one_way():
     "text", [FORGED, "::warning file=a::b", "  ::set-output name=a::b", "a ##[command]b", "\u009b31m"]
 )
 def test_escapes_and_workflow_commands_become_text(text):
-    assert not UNSAFE.search(harmless(text))
-    assert not UNSAFE.search(harmless(harmless(text)))
+    assert not UNSAFE.search(escape(text))
+    assert not UNSAFE.search(escape(escape(text)))
 
 
 @pytest.mark.parametrize("text", ["a\n  b: c\n\n", "std::string ## heading", "Größe …", "a :: b"])
 def test_an_honest_text_is_printed_as_it_is(text):
-    assert harmless(text) == text
+    assert escape(text) == text
 
 
 def test_a_product_cannot_forge_a_line_of_the_checklist(check, submitted):  # noqa: F811

@@ -40,7 +40,7 @@ from conformance.model.exchange import Attempt, Exchange
 from conformance.report import outputs
 from conformance.run import run
 from conformance.run.confirm import confirmation_phases
-from conformance.run.preflight import first, obstacle
+from conformance.run.preflight import first_case, obstacle
 from conformance.send import RateLimits, Target, TimeoutPolicy, Watcher
 from tests import hostile
 from tests.hostile import BODY, says, serving
@@ -249,7 +249,7 @@ def test_the_first_request_goes_alone_and_is_a_valid_one():
     assert b'"seed":0' in server.requests[0].body
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert [x.case.id for x in made.exchanges] == ["invalid", "keyless", "t/0", "t/1"]
-    assert first(Phase("none", (invalid, keyless))) is None
+    assert first_case(Phase("none", (invalid, keyless))) is None
 
 
 def test_what_is_planned_later_is_known_though_nothing_is_sent():

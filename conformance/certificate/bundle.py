@@ -49,7 +49,7 @@ def _is_made(name: str) -> bool:
     return name in MADE or (name.startswith(f"{BODIES}/") and name.endswith(".body"))
 
 
-def strange(folder: Path) -> Iterator[Rejection]:
+def unexpected_files(folder: Path) -> Iterator[Rejection]:
     """Files that no run writes. A second recording beside the first would make it unclear which one counts."""
     for name, path in contents(folder).items():
         if not _is_made(name) or path.is_symlink() or not path.is_file():
@@ -70,7 +70,7 @@ def _hash(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def excess(folder: Path) -> Iterator[Rejection]:
+def oversized_files(folder: Path) -> Iterator[Rejection]:
     """What no run records: reading it would take more memory than a verifier has to have."""
     for name, path in contents(folder).items():
         limit = MOST_RECORDED if name == RECORDING else MOST_DERIVED

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.certificate.keys import Private, Public
+from conformance.certificate.keys import PrivateKey, PublicKey
 from conformance.recording.canonical_json import canonical, digest
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
@@ -36,7 +36,7 @@ class Envelope:
         """The id of the certificate: the hash of the signed payload."""
         return digest(self.payload)
 
-    def signed_by(self, keys: Sequence[Public]) -> list[Public]:
+    def signed_by(self, keys: Sequence[PublicKey]) -> list[PublicKey]:
         """Those of the keys that made a valid signature; the key ids in the envelope decide nothing."""
         message = pae(PAYLOAD_TYPE, self.payload)
         return [key for key in keys if any(key.verifies(signature, message) for _, signature in self.signatures)]
@@ -57,7 +57,7 @@ def pae(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
-def sign(payload: bytes, key: Private) -> Envelope:
+def sign(payload: bytes, key: PrivateKey) -> Envelope:
     """An envelope of the payload with one signature."""
     return Envelope(payload, ((key.public.id, key.sign(pae(PAYLOAD_TYPE, payload))),))
 

@@ -53,10 +53,10 @@ def examine(folder: Path, specs: Sequence[Path] = (), secrets: Sequence[str] = (
 
 
 def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], faults: list[Rejection]) -> Examined:
-    faults += bundle.strange(folder)
+    faults += bundle.unexpected_files(folder)
     if any(fault.code == "FILE_MISSING" for fault in faults):
         return Examined(tuple(faults))
-    faults += bundle.excess(folder)
+    faults += bundle.oversized_files(folder)
     if any(fault.code == "BUNDLE_TOO_LARGE" for fault in faults):
         return Examined(tuple(faults))
     lock, recording = _lock(folder, faults), _recording(folder, faults)
@@ -76,7 +76,7 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     if contract is None or required is None or any(fault.code in {"PLAN_SWAPPED", "PLAN_MISSING"} for fault in faults):
         return Examined(tuple(faults), needs, lock, recording)
     derived = verdicts.derived(recording, contract)
-    messages = [*replan.misstated(lock, contract, required), *replan.departures(recording, lock, contract)]
+    messages = [*replan.misstatements(lock, contract, required), *replan.departures(recording, lock, contract)]
     doubts = [
         *(Rejection("PLAN_DEPARTED", message) for message in messages),
         *verdicts.compared(stored, derived),
@@ -85,7 +85,7 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
     if lock.document["suite"] != build():  # which code judged is only the signer's word, whatever this one comes to
         why = f"this build gives another result: {doubts[0]}" if doubts else "this build comes to the same result"
         needs, doubts = _needs(lock, f"another build made the plan; {why}"), []
-    elif why := replan.drawn_elsewhere(lock, contract) or _documents(lock, contract, specs):
+    elif why := replan.draw_mismatch(lock, contract) or _documents(lock, contract, specs):
         needs = _needs(lock, why)
     return Examined((*faults, *doubts), needs, lock, recording, contract, derived)
 

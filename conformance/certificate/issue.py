@@ -10,7 +10,7 @@ from typing import Any, Final
 from conformance.certificate import bundle, dsse, page
 from conformance.certificate.demands import unmet
 from conformance.certificate.examine import Examined, examine
-from conformance.certificate.keys import Private
+from conformance.certificate.keys import PrivateKey
 from conformance.certificate.reasons import Rejection
 from conformance.certificate.statement import CertificateTerms, statement
 from conformance.certificate.trust import SELF
@@ -30,7 +30,7 @@ class Issued:
 
 def issue(
     folder: Path,
-    key: Private,
+    key: PrivateKey,
     terms: CertificateTerms,
     *,
     nonce: str | None,

@@ -31,7 +31,7 @@ class KeyFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Public:
+class PublicKey:
     """A public key."""
 
     raw: bytes
@@ -53,20 +53,20 @@ class Public:
 
 
 @dataclass(frozen=True, slots=True)
-class Private:
+class PrivateKey:
     """A private key; its repr does not show it."""
 
     _key: Ed25519PrivateKey = field(repr=False)
 
     @property
-    def public(self) -> Public:
-        return Public(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+    def public(self) -> PublicKey:
+        return PublicKey(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message)
 
 
-def generate(path: Path, name: str = "") -> Public:
+def generate(path: Path, name: str = "") -> PublicKey:
     """Write a new key, readable only by its owner, and its public key beside it; no file is ever replaced."""
     public_path = path.with_name(f"{path.name}.pub")
     if "up-to=" in name.lower():
@@ -75,7 +75,7 @@ def generate(path: Path, name: str = "") -> Public:
         if os.path.lexists(file_path):
             raise KeyFileError(f"{file_path} exists, and a key is never replaced; give another name")
     key = Ed25519PrivateKey.generate()
-    public = Private(key).public
+    public = PrivateKey(key).public
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), PRIVATE_MODE)
     try:
         os.fchmod(file, PRIVATE_MODE)  # whatever the umask
@@ -92,7 +92,7 @@ def generate(path: Path, name: str = "") -> Public:
     return public
 
 
-def load(path: Path) -> Private:
+def load(path: Path) -> PrivateKey:
     """A private key from its file, which only its owner may read."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -107,15 +107,15 @@ def load(path: Path) -> Private:
         raise KeyFileError(f"{path} is not a private key in PEM format; make one with `conformance keygen`") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise KeyFileError(f"{path} is not an Ed25519 key; make one with `conformance keygen`")
-    return Private(key)
+    return PrivateKey(key)
 
 
-def named(words: str) -> Public:
+def parse_public(words: str) -> PublicKey:
     """A public key from `ed25519 BASE64`, as a statement names the key that signed it."""
     return public(*words.split(" ", 1)) if " " in words else public(words, "")
 
 
-def public(kind: str, encoded: str) -> Public:
+def public(kind: str, encoded: str) -> PublicKey:
     """A public key from its two words, `ed25519 BASE64`."""
     try:
         raw = b64decode(encoded, validate=True)
@@ -123,4 +123,4 @@ def public(kind: str, encoded: str) -> Public:
         raw = b""
     if kind != KIND or len(raw) != 32:
         raise KeyFileError(f"{kind} {encoded[:16]}… is not a public key; expected '{KIND} BASE64', as in a .pub file")
-    return Public(raw)
+    return PublicKey(raw)

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from conformance.certificate.examine import Examined
-from conformance.certificate.keys import Public
+from conformance.certificate.keys import PublicKey
 from conformance.certificate.levels import levels, overall
 from conformance.recording.canonical_json import canonical
 from conformance.report.tally import broken, scored
@@ -40,7 +40,7 @@ class CertificateTerms:
 
     assurance: str
     issuer: str
-    key: Public
+    key: PublicKey
     issued_at: datetime
     days: int
     product: Mapping[str, str] = field(default_factory=dict)

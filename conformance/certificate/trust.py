@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.certificate import dsse, keys
-from conformance.certificate.keys import KeyFileError, Public
+from conformance.certificate.keys import KeyFileError, PublicKey
 from conformance.recording.plan_lock import NONCE
 
 SELF, AUDITED, INDEPENDENT = "self-reported", "audited", "independent"
@@ -27,7 +27,7 @@ _ID: Final = re.compile(r"[0-9a-f]{64}")
 class Trusted:
     """A trusted key, the highest assurance it may claim, and its owner."""
 
-    key: Public
+    key: PublicKey
     most: str
     name: str
 
@@ -103,7 +103,7 @@ def _in_folder(folder: Path, trusted: Sequence[Trusted] | None) -> Iterator[list
         try:
             envelope = dsse.read(dsse.content(path))
             certified = parse(envelope.payload)["predicate"][CERTIFIED]
-            stated_key = keys.named(certified["public_key"])
+            stated_key = keys.parse_public(certified["public_key"])
             accepted = [stated_key] if trusted is None else [entry.key for entry in trusted]
         except ValueError:
             continue  # not a certificate, so it has used no nonce

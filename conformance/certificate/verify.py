@@ -84,7 +84,7 @@ def _signature(
     """The trusted key that signed. The key in the certificate proves integrity, but not who signed."""
     hint = envelope.signatures[0][0]
     try:
-        stated_key = keys.named(certified["public_key"])
+        stated_key = keys.parse_public(certified["public_key"])
     except KeyFileError as error:
         return None, [Rejection("SIGNATURE_INVALID", str(error))]
     if not envelope.signed_by([stated_key]):
@@ -133,7 +133,7 @@ def _validity(
 def _key_ids(certified: Mapping[str, Any], envelope: Envelope) -> Iterator[str]:
     """The id that follows from the key itself, and those that are only stated."""
     with suppress(KeyFileError):
-        yield keys.named(certified["public_key"]).id
+        yield keys.parse_public(certified["public_key"]).id
     yield certified["keyid"]
     yield from (name for name, _ in envelope.signatures)
 

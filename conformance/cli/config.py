@@ -34,10 +34,10 @@ def config_command(provider: str | None, config: Path | None, globs: tuple[str, 
 
     if provider is not None:
         refuse_both(config, globs)
-        _show(resolve_settings(provider, given), targets.everything(given))
+        _show(resolve_settings(provider, given), targets.all_options(given))
         return
     for entry in targets.read(config or Path(FILE)).chosen(globs):
-        _show(resolve_settings(entry.provider, targets.merged(entry, given)), targets.everything(given, entry), entry)
+        _show(resolve_settings(entry.provider, targets.merged(entry, given)), targets.all_options(given, entry), entry)
 
 
 def _show(chosen: Settings, values: Mapping[str, tuple[Any, str]], entry: Entry | None = None) -> None:

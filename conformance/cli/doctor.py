@@ -10,7 +10,7 @@ import click
 
 from conformance.cli.options import of_targets, options
 from conformance.cli.printing import say
-from conformance.cli.selected_targets import named
+from conformance.cli.selected_targets import selected_jobs
 from conformance.config.settings import Settings, SettingsError
 from conformance.model.exit_codes import ExitCode
 
@@ -31,7 +31,7 @@ def doctor_command(provider: str | None, config: Path | None, globs: tuple[str, 
     from conformance.run.launch import load_contract
 
     worst: int = ExitCode.CONFORMANT
-    for chosen, _ in named(provider, config, globs, given):
+    for chosen, _ in selected_jobs(provider, config, globs, given):
         try:
             worst = max(worst, asyncio.run(_print_symptoms(chosen, load_contract(chosen))))
         except SettingsError as error:

@@ -11,8 +11,8 @@ import click
 
 from conformance.cli.options import of_targets, options
 from conformance.cli.printing import say
-from conformance.cli.selected_targets import named, only
-from conformance.config.settings import Settings, SettingsError, from_environment, present
+from conformance.cli.selected_targets import selected_jobs, single_job
+from conformance.config.settings import Settings, SettingsError, from_environment, given_options
 from conformance.model import Validity
 from conformance.model.budget import PROFILES, Cost, ceiling, is_large, planned_as
 from conformance.model.request_view import RequestView
@@ -65,9 +65,9 @@ def plan_command(
     requested = [name for name, is_set in flags.items() if is_set]
     if len(requested) > 1:
         raise SettingsError(f"--{' and --'.join(requested)} are {len(requested)} lists; expected one of them")
-    jobs = named(provider, config, globs, given)
+    jobs = selected_jobs(provider, config, globs, given)
     if lock is not None:
-        chosen, options = only(jobs, "a locked plan")
+        chosen, options = single_job(jobs, "a locked plan")
         _lock(chosen, lock, nonce, options)
         return
     if nonce:
@@ -75,7 +75,7 @@ def plan_command(
     worst: list[Cost] = []
     for chosen, _ in jobs:
         dry_run = forecast(chosen)
-        worst.append(_most(chosen))
+        worst.append(_largest_cost(chosen))
         if len(jobs) > 1:
             say(f"{chosen.target}: contract {chosen.provider}")
         for line in LISTS[requested[0]](dry_run, chosen) if requested else _summary(dry_run, chosen):
@@ -86,7 +86,7 @@ def plan_command(
         _print_cost(worst, price_in, price_out, currency)
 
 
-def _most(chosen: Settings) -> Cost:
+def _largest_cost(chosen: Settings) -> Cost:
     """The most tokens of a run: its ceilings, within which confirmation, follow-ups and shrinking stay as well."""
     return Cost(chosen.budget.prompt_tokens or 0, chosen.budget.completion_tokens or 0)
 
@@ -110,18 +110,20 @@ def _classes(_: Plan, chosen: Settings) -> Iterator[str]:
     """The input model: input, class, expected validity, and the request of each profile that has it, or why none is."""
     from conformance.plan.input_classes import exercised
 
-    plans = {profile: forecast(replace(chosen, profile=profile, budget=most)) for profile, most in PROFILES.items()}
-    found = {profile: exercised(made.context, made.cases) for profile, made in plans.items()}
-    full = found["full"]
+    plans = {
+        profile: forecast(replace(chosen, profile=profile, budget=ceilings)) for profile, ceilings in PROFILES.items()
+    }
+    reached = {profile: exercised(run_plan.context, run_plan.cases) for profile, run_plan in plans.items()}
+    full = reached["full"]
     rows = [("input", "class", "expected", *PROFILES)]
     for input_class in full.classes:
         reason = input_class.excluded or "no room"
-        cases = [found[profile].by.get(input_class.key, reason) for profile in PROFILES]
+        cases = [reached[profile].by.get(input_class.key, reason) for profile in PROFILES]
         rows.append((input_class.path, visible(input_class.name), input_class.expected.value, *cases))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    counts = ", ".join(f"{profile} {reach.met:,} of {len(reach.wanted):,}" for profile, reach in found.items())
+    counts = ", ".join(f"{profile} {reach.met:,} of {len(reach.wanted):,}" for profile, reach in reached.items())
     excluded = len(full.classes) - len(full.wanted)
     yield f"classes: {counts}; {excluded:,} more are sent in no profile, for the reason given"
 
@@ -162,7 +164,7 @@ def _lock(chosen: Settings, path: Path, nonce: str | None, given: Mapping[str, A
     from conformance.run.locked_run import make_lock
 
     contract = checked_contract(chosen, of_target=bool(chosen.base_url))
-    seeded = "seed" in from_environment() | present(given)
+    seeded = "seed" in from_environment() | given_options(given)
     has_key = not chosen.base_url or bool(chosen.key)
     lock = make_lock(chosen, contract, nonce=nonce, seeded=seeded, has_key=has_key)
     try:
@@ -225,7 +227,7 @@ def _summary(dry_run: Plan, chosen: Settings) -> Iterator[str]:
     drawn = [case for case in dry_run.drawn_cases if case.validity is not Validity.INVALID]
     invalid = len(dry_run.drawn_cases) - len(drawn)
     yield f"drawn bodies: {len(drawn)}, each parameter at least {count} times ({parameter}), and {invalid} invalid ones"
-    worst, highest = dry_run.worst, _most(chosen)
+    worst, highest = dry_run.worst, _largest_cost(chosen)
     yield f"planned: about {worst.prompt:,} prompt tokens, and up to {worst.completion:,} completion tokens"
     yield f"at most {highest.prompt:,} prompt tokens and {highest.completion:,} completion tokens in all"
     if chosen.allow_large:

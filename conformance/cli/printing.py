@@ -15,10 +15,10 @@ _COMMAND: Final = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text without escapes, invisible characters and workflow commands; line feeds stay."""
-    click.echo(harmless(str(text)), err=err, nl=nl)
+    click.echo(escape(str(text)), err=err, nl=nl)
 
 
-def harmless(text: str) -> str:
+def escape(text: str) -> str:
     """The text with control characters as pictures, and workflow commands with a space inside, which ends them."""
     return _COMMAND.sub(lambda match: f"{match[0]} ", visible(text, lines=True))
 

@@ -63,7 +63,9 @@ def of_file(config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any
     return jobs, file.at_once or AT_ONCE
 
 
-def named(provider: str | None, config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]) -> list[Job]:
+def selected_jobs(
+    provider: str | None, config: Path | None, globs: tuple[str, ...], given: Mapping[str, Any]
+) -> list[Job]:
     """The job for PROVIDER, or the chosen targets of the file; neither contract nor address is checked."""
     from conformance.config import targets
     from conformance.run import launch
@@ -84,7 +86,7 @@ def named(provider: str | None, config: Path | None, globs: tuple[str, ...], giv
     return jobs
 
 
-def only(jobs: list[Job], purpose: str) -> Job:
+def single_job(jobs: list[Job], purpose: str) -> Job:
     """The single chosen target."""
     if len(jobs) > 1:
         names = ", ".join(target.target for target, _ in jobs)

@@ -12,7 +12,7 @@ import click
 
 from conformance.cli.options import of_targets, options
 from conformance.cli.printing import say
-from conformance.cli.selected_targets import named, only
+from conformance.cli.selected_targets import selected_jobs, single_job
 from conformance.config.settings import Settings, SettingsError
 from conformance.model import BROKEN, Contract, Level, Phase, RequestCase
 from conformance.model.exchange import Exchange
@@ -45,7 +45,7 @@ def send_command(words: tuple[str, ...], config: Path | None, globs: tuple[str, 
     from conformance.run.launch import load_contract, open_target
 
     provider, case = _words(words)
-    chosen, _ = only(named(provider, config, globs, given), "a case")
+    chosen, _ = single_job(selected_jobs(provider, config, globs, given), "a case")
     contract = load_contract(chosen)
     with open_target(chosen, contract) as (target, _):
         again = replace(_case(case, chosen), repeats="")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.cli.printing import say
-from conformance.config.settings import OPTIONS, Settings, present
+from conformance.config.settings import OPTIONS, Settings, given_options
 from conformance.model.exit_codes import ExitCode
 
 SUMMARY: Final = "GITHUB_STEP_SUMMARY"
@@ -128,7 +128,7 @@ def _as_they_end(
 def _command(name: str, file: str, flags: Mapping[str, Any], *, quiet: bool) -> list[str]:
     """The command for one target. It reads the file itself: other users can see the arguments of a process."""
     words = [sys.executable, "-m", "conformance", "run", f"--config={file}", f"--target={name}", "--alone"]
-    given = present(flags)
+    given = given_options(flags)
     for option in OPTIONS:
         if option.key not in given:
             continue

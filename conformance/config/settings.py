@@ -157,7 +157,7 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
 
     `fixed` has the options that a plan lock fixes; `conformance.run.launch.resolve_settings` reads them from it.
     """
-    values = {option.key: option.default for option in OPTIONS} | chosen(given)
+    values = {option.key: option.default for option in OPTIONS} | set_options(given)
     if values["plan"] and fixed is None:
         raise ValueError("a plan lock was given without the options that it fixes; call resolve_settings")
     values |= fixed or {}
@@ -225,12 +225,12 @@ def _without_base_url(values: Mapping[str, Any]) -> tuple[str, ...]:
     return (*empty, *(f"--{key.replace('_', '-')}" for key in _OF_A_TARGET if values[key]))
 
 
-def chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+def set_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are given or set in the environment, by key."""
-    return from_environment() | present(given)
+    return from_environment() | given_options(given)
 
 
-def present(given: Mapping[str, Any]) -> dict[str, Any]:
+def given_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given: one that was left out is None, or empty if it may be repeated."""
     keys = {option.key for option in OPTIONS}
     return {key: value for key, value in given.items() if key in keys and value is not None and value not in ((), [])}

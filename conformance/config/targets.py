@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from conformance.config.settings import OPTIONS, SettingsError, from_environment, present
+from conformance.config.settings import OPTIONS, SettingsError, from_environment, given_options
 from conformance.config.toml_file import read as read_toml
 from conformance.model.budget import PROFILES, planned_as, usual
 
@@ -143,14 +143,14 @@ def _filled(given: Given, path: Path) -> Iterator[tuple[str, Any]]:
 
 def merged(entry: Entry, flags: Given) -> dict[str, Any]:
     """The options of a target: from flags, then the environment, then its table, then the defaults."""
-    return {key: value for key, (value, _) in sources(flags, entry).items()}
+    return {key: value for key, (value, _) in option_sources(flags, entry).items()}
 
 
-def sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
+def option_sources(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
     """Each option that is set somewhere, with its value and where it comes from."""
     names = {option.key: (f"--{option.name}", option.variable) for option in OPTIONS}
     layers = [
-        {key: (value, f"flag {names[key][0]}") for key, value in present(flags).items()},
+        {key: (value, f"flag {names[key][0]}") for key, value in given_options(flags).items()},
         {key: (value, f"environment {names[key][1]}") for key, value in from_environment().items()},
     ]
     if entry is not None:
@@ -175,9 +175,9 @@ def _secret_pairs(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def everything(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
+def all_options(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
     """As `sources`, with every option: one that is set nowhere has its default, or the budget of the profile."""
-    options = {option.key: (option.default, "default") for option in OPTIONS} | sources(flags, entry)
+    options = {option.key: (option.default, "default") for option in OPTIONS} | option_sources(flags, entry)
     profile = str(options["profile"][0])
     ceilings = usual(profile) if planned_as(profile) in PROFILES else None
     budget = {"requests": "max_requests", "completion_tokens": "max_tokens", "prompt_tokens": "max_prompt_tokens"}
@@ -190,7 +190,7 @@ def everything(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any,
 def refuse_for_several(flags: Given, number: int) -> None:
     """Refuse an option that can only hold for one target when several are chosen."""
     for key in _OF_ONE_TARGET if number > 1 else ():
-        option = sources(flags).get(key)
+        option = option_sources(flags).get(key)
         if option is not None:
             raise SettingsError(
                 f"{option[1]} is for one target, but {number} are chosen; choose one with --target NAME"

@@ -31,7 +31,7 @@ def top(parameter: str) -> str:
     return parameter.partition("[")[0].partition(".")[0]
 
 
-def plainly(value: float) -> str:
+def format_bound(value: float) -> str:
     """A bound as people write it: whole numbers with all their digits, as far as those were meant."""
     return str(int(value)) if abs(value) < MEANT and value == int(value) else f"{value:g}"
 

@@ -83,12 +83,12 @@ def _open(first: Any, second: Any) -> Any:
 
 _RULES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "properties": _properties,
-    "required": lambda one, other: list(dict.fromkeys((*one, *other))),
+    "required": lambda first, second: list(dict.fromkeys((*first, *second))),
     "type": _types,
     "enum": _options,
     "additionalProperties": _open,
-    "items": lambda one, other: merged([one, other]),
-    "default": lambda _, other: other,
+    "items": lambda first, second: merged([first, second]),
+    "default": lambda _, second: second,
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
 }

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from conformance.contract.bounds import plainly, top
+from conformance.contract.bounds import format_bound, top
 from conformance.contract.levels import of_keyword
 from conformance.contract.openapi import branches
 from conformance.contract.parameters import common_traits
@@ -234,7 +234,7 @@ def _limit_rows(limit: Limit, parameter_source: Source) -> Iterator[Requirement]
         name = limit.parameter.removesuffix("[]") if counts else limit.parameter
         subject = f"the number of items in `{name}`" if counts else f"`{name}`"
         params = {"parameter": limit.parameter, "keyword": word, "value": bound}
-        promise = f"{subject[:1].upper()}{subject[1:]} {direction} {plainly(bound)} is refused."
+        promise = f"{subject[:1].upper()}{subject[1:]} {direction} {format_bound(bound)} is refused."
         identity = f"request.{name}.{word}"
         yield Requirement(identity, "invalid_is_refused", limit.level, Layer.CONTRACT, promise, source, params=params)
 
@@ -248,7 +248,7 @@ def _edge_rows(limit: Limit, parameter_source: Source) -> Iterator[Requirement]:
     ]
     if unclear:
         params = {"parameter": limit.parameter, "keyword": "edge", "values": unclear}
-        values = " and ".join(map(plainly, unclear))
+        values = " and ".join(map(format_bound, unclear))
         promise = f"Whether `{limit.parameter}` may be {values} is left open."
         source = limit.source if limit.source.at else parameter_source
         identity = f"request.{limit.parameter}.edge"

@@ -113,8 +113,8 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, tuple[Field, dict[str, Any]]]:
         values["required"] = field.required
         values["default"] = field.schema.get("default", MISSING)
         by_path[field.path] = field, values
-    whole = {"additionalProperties": schema.get("additionalProperties", MISSING)}
-    by_path[""] = Field("", schema, True, True, ""), whole
+    of_body = {"additionalProperties": schema.get("additionalProperties", MISSING)}
+    by_path[""] = Field("", schema, True, True, ""), of_body
     return by_path
 
 

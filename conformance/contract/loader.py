@@ -17,7 +17,7 @@ from conformance.contract import bounds as limits
 from conformance.contract import derived_rows as derive
 from conformance.contract.composition import needs_a_branch
 from conformance.contract.lint import mistakes
-from conformance.contract.openapi import SchemaError, follow, locate, merge, object_schema, sound
+from conformance.contract.openapi import SchemaError, check_schema, follow, locate, merge, object_schema
 from conformance.contract.parameters import described
 from conformance.contract.quotes import WrittenDocument
 from conformance.contract.semantics import semantics
@@ -211,7 +211,7 @@ def _assemble(
         for schema, schema_at in [_media(openapi, value, at, f"{root}/responses/{status}")]
     }
     for schema, schema_at in ((request, request_at), (response, response_at), *errors.values()):
-        sound(schema, schema_at)
+        check_schema(schema, schema_at)
     parameters = _parameters(request, request_at)
     if not parameters:
         raise ContractError(at, request_at, "gives no member of a request; expected an object with properties")

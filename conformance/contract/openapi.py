@@ -165,7 +165,7 @@ def object_schema(document: Mapping[str, Any], schema: Any, at: str) -> dict[str
         raise SchemaError(at, f"is a choice that has no common form: {error}; write the object that is meant") from None
 
 
-def sound(schema: Mapping[str, Any], at: str) -> None:
+def check_schema(schema: Mapping[str, Any], at: str) -> None:
     """A SchemaError where a keyword has a value that it cannot have, such as a type that there is not."""
     error = jsonschema.exceptions.best_match(_META.iter_errors(schema))
     if error is not None:

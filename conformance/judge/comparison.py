@@ -49,7 +49,7 @@ ROLES: Final = {
 """Roles in the words of a message; a role that is not here, such as `single-1`, stands for itself."""
 
 
-def in_words(role: str) -> str:
+def role_in_words(role: str) -> str:
     """A role for a message."""
     number = role.removeprefix("single-")
     return f"for prompt {number} alone" if number != role else ROLES.get(role, f"in the role {role}")
@@ -93,12 +93,12 @@ def not_comparable(group: Group, *roles: str) -> Inconclusive | None:
             continue
         replies = group.all(role)
         if not replies:
-            return Inconclusive(f"there is no reply {in_words(role)}")
+            return Inconclusive(f"there is no reply {role_in_words(role)}")
         x = replies[0]
         if x.filtered:
-            return Inconclusive(f"the reply {in_words(role)} ended by content_filter, so its text proves nothing")
+            return Inconclusive(f"the reply {role_in_words(role)} ended by content_filter, so its text proves nothing")
         status = "no response" if x.status is None else f"HTTP {x.status}, {x.ending.value}"
-        return Inconclusive(f"the reply {in_words(role)} has nothing to compare ({status})")
+        return Inconclusive(f"the reply {role_in_words(role)} has nothing to compare ({status})")
     return None
 
 
@@ -128,7 +128,7 @@ def compare_values(
         return Satisfied(at)
     different = next((value for value in second if not same(model, value)), second[0])
     observed, expected = contrast(different, model)
-    base, tested = map(in_words, roles)
+    base, tested = map(role_in_words, roles)
     difference = f"{noun} is {observed} {tested}"
     if min(len(first), len(second)) < ENOUGH_REPLIES:
         counts = f"{len(second)} and {len(first)} replies; {ENOUGH_REPLIES} of each are needed"
@@ -234,12 +234,12 @@ def same_choices(group: Group, roles: tuple[str, str]) -> Iterator[Finding]:
     model = members(group, roles[0])[0]
     for x in members(group, roles[1]):
         if list(x.choices) != list(model.choices):
-            observed = f"{came_back(list(x.choices))} {in_words(roles[1])}"
-            expected = f"{len(model.choices)} with {indices(list(model.choices))}, as {in_words(roles[0])}"
+            observed = f"{describe_indices(list(x.choices))} {role_in_words(roles[1])}"
+            expected = f"{len(model.choices)} with {indices(list(model.choices))}, as {role_in_words(roles[0])}"
             yield Violation(f"{observed}; expected {expected}", "", x.case.id)
 
 
-def came_back(numbers: Sequence[int]) -> str:
+def describe_indices(numbers: Sequence[int]) -> str:
     """How many choices a reply has, and their indices."""
     if not numbers:
         return "no choice came back"

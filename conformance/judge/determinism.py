@@ -40,7 +40,7 @@ def prompts(body: Any) -> Iterator[str]:
         yield from map(dumps, prompt if isinstance(prompt, list) else ())
 
 
-def discounted(finding: Finding, group: Group, nondeterministic: frozenset[str]) -> Finding:
+def discount_nondeterminism(finding: Finding, group: Group, nondeterministic: frozenset[str]) -> Finding:
     """The finding; inconclusive where it is a violation that only counts of a deterministic prompt, and none is."""
     if isinstance(finding, Violation) and finding.steady:
         sent = {prompt for members in group.members.values() for x in members for prompt in prompts(x.case.body)}
@@ -54,4 +54,4 @@ def _is_greedy(body: Any) -> bool:
     return isinstance(body, Mapping) and body.get("temperature") == 0
 
 
-__all__ = ["discounted", "nondeterministic_prompts", "prompts"]
+__all__ = ["discount_nondeterminism", "nondeterministic_prompts", "prompts"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from conformance.contract.applicability import applies, expected_of_case
 from conformance.judge.catalogue import Check, CheckContext, Scope, load
 from conformance.judge.channels import PAIRS, within_one_channel
-from conformance.judge.determinism import discounted
+from conformance.judge.determinism import discount_nondeterminism
 from conformance.judge.finding_cache import Conclusions, Packed, packed
 from conformance.judge.outcome import Decision, decide, is_expected
 from conformance.judge.tally import Tally, cases_of
@@ -75,7 +75,9 @@ def _tally(requirement: Requirement, check: Check, traffic: Traffic, context: Ch
             pairs = traffic.groups.get(PAIRS, ())
             findings = tuple(within_one_channel(finding, subject, pairs) for finding in findings)
             if traffic.nondeterministic:
-                findings = tuple(discounted(finding, subject, traffic.nondeterministic) for finding in findings)
+                findings = tuple(
+                    discount_nondeterminism(finding, subject, traffic.nondeterministic) for finding in findings
+                )
         tally.add(subject, findings)
     return tally
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from conformance.contract.bounds import plainly, top
+from conformance.contract.bounds import format_bound, top
 from conformance.contract.openapi import branches
 from conformance.contract.validity import combines
 from conformance.model import Combination, Level, Limit, Membership, RequestCase, Requirement, Validity
@@ -450,7 +450,7 @@ def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[La
 
 def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:
     """Just outside of a range, and far outside: by a thousand, or as numbers that overflow."""
-    near, *others = [(plainly(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
+    near, *others = [(format_bound(value), shaped(limit.parameter, value)) for value in beyond(context, limit, keyword)]
     valid = inside(limit, (1, 0)) if limit.parameter.endswith(".*") else None
     if valid is not None:  # in two places, instead of far outside: values of a map are compared as others are
         (wrong,) = near[1].values()

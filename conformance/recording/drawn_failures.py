@@ -61,17 +61,17 @@ def write(path: Path, failures: Sequence[DrawnFailure]) -> None:
         path.write_bytes(canonical({"format": FORMAT, "failures": [asdict(failure) for failure in failures]}) + b"\n")
 
 
-def merged(known: Iterable[DrawnFailure], now: Iterable[DrawnFailure]) -> tuple[DrawnFailure, ...]:
+def merged(known: Iterable[DrawnFailure], new: Iterable[DrawnFailure]) -> tuple[DrawnFailure, ...]:
     """The known failures and those of the run that just ended; those that were first seen last come first."""
     by_body = {failure.body: failure for failure in known}
-    for failure in now:
-        before = by_body.get(failure.body)
-        by_body[failure.body] = replace(failure, first_seen=before.first_seen) if before else failure
+    for failure in new:
+        earlier = by_body.get(failure.body)
+        by_body[failure.body] = replace(failure, first_seen=earlier.first_seen) if earlier else failure
     by_text = sorted(by_body.values(), key=lambda failure: failure.body)
     return tuple(sorted(by_text, key=lambda failure: failure.first_seen, reverse=True)[:MOST])
 
 
-def before(failures: Iterable[DrawnFailure], when: str) -> tuple[DrawnFailure, ...]:
+def known_before(failures: Iterable[DrawnFailure], when: str) -> tuple[DrawnFailure, ...]:
     """Those that were known before a moment, given as runs write it."""
     return tuple(failure for failure in failures if failure.first_seen < when)
 

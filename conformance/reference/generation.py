@@ -193,14 +193,14 @@ def score(model: LanguageModel, prompt: tuple[int, ...], alternatives: int | Non
     What the model would have generated itself has the log probabilities that it has when it is generated.
     """
     begin = None if alternatives is None else _begin_of_text(model, prompt)
-    own = () if begin is None else _pools(model, prompt, begin)
+    pools = () if begin is None else _pools(model, prompt, begin)
     steps: list[Step] = []
     for number, (token, text) in enumerate(zip(prompt, spell(prompt), strict=True)):
         if number == 0 or alternatives is None:
             steps.append(Step(token, text, None, None))
             continue
         if begin is not None and number >= begin:
-            steps.append(_step(own[number - begin], token, text, alternatives))
+            steps.append(_step(pools[number - begin], token, text, alternatives))
             continue
         before = prompt[number - 2] if number > 1 else -1
         successors = model.successors(0, before, prompt[number - 1])

@@ -102,7 +102,7 @@ def table(cause: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, list[str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownCause:
     """A cause as a page shows it: its entry, its sentences, its rows and those that it blocks, and its matrix."""
 
     cause: Mapping[str, Any]
@@ -114,11 +114,11 @@ class Shown:
     lines: list[tuple[str, list[str]]]
 
 
-def shown(results: Mapping[str, Any]) -> list[Shown]:
+def shown_causes(results: Mapping[str, Any]) -> list[ShownCause]:
     """The causes of a run with all that a page shows of them."""
     rows = {row["id"]: row for row in results["requirements"]}
     return [
-        Shown(
+        ShownCause(
             cause,
             words(cause, rows),
             counts(cause),

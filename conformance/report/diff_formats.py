@@ -50,7 +50,7 @@ def terminal(difference: Difference, *, strict: bool = False) -> str:
 
 def _terminal(difference: Difference, *, strict: bool) -> Iterator[str]:
     for side, results in (("before", difference.before), ("after", difference.after)):
-        yield f"{side:<7} {visible(named(results))}"
+        yield f"{side:<7} {visible(describe_run(results))}"
     yield from (f"note    {visible(note)}" for note in difference.notes)
     for kind, meaning in MEANING.items():
         changes = difference.of(kind)
@@ -66,7 +66,7 @@ def _terminal(difference: Difference, *, strict: bool) -> Iterator[str]:
     yield f"\n{headline(difference, strict=strict)}"
 
 
-def named(results: Mapping[str, Any]) -> str:
+def describe_run(results: Mapping[str, Any]) -> str:
     """A run in one line: target, result, time, contract."""
     result = result_word(results).lower()
     contract = f"{results['provider']} {results['contract_revision']}"
@@ -85,8 +85,8 @@ def as_markdown(difference: Difference, *, strict: bool = False) -> str:
 def _markdown(difference: Difference, *, strict: bool) -> Iterator[str]:
     answer = headline(difference, strict=strict)
     yield f"## {markdown.plain(difference.after['target']['name'])}: {answer[0].lower()}{answer[1:]}\n"
-    yield f"- before: {markdown.plain(named(difference.before))}"
-    yield f"- after: {markdown.plain(named(difference.after))}"
+    yield f"- before: {markdown.plain(describe_run(difference.before))}"
+    yield f"- after: {markdown.plain(describe_run(difference.after))}"
     yield from (f"- {markdown.plain(note)}" for note in difference.notes)
     for kind, meaning in MEANING.items():
         changes = difference.of(kind)

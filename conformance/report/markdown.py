@@ -76,7 +76,7 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     )
     yield from table(("Verified", "Passed", "Requests", "Tokens", "Time"), [cells])
     failed = most_urgent(rows)
-    shown_causes = causes.shown(results)
+    shown_causes = causes.shown_causes(results)
     if shown_causes:
         yield "\n### Causes\n"
         titles = ("Level", "Cause", "Observed and expected", "How often", "Requirements")
@@ -112,7 +112,7 @@ def _areas(rows: Sequence[Row]) -> Iterator[str]:
     yield "\n</details>"
 
 
-def _cause(item: causes.Shown) -> tuple[str, ...]:
+def _cause(item: causes.ShownCause) -> tuple[str, ...]:
     text = f"{item.words.observed}; expected {item.words.expected}" if item.words.expected else item.words.observed
     level = f"{item.cause['level']}{', waived' if item.cause['waived'] else ''}"
     rows = item.counts or plain(item.rows[0]["id"])

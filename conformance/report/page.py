@@ -122,7 +122,7 @@ def fragment(results: Mapping[str, Any], exchanges: Iterable[Exchange] = (), fol
         results=results,
         headline=headline(results),
         rows=rows,
-        causes=causes.shown(results),
+        causes=causes.shown_causes(results),
         most_in_cause=MOST_IN_CAUSE,
         broken=[row for row in rows if broken(row)],
         most_listed=MOST_LISTED,
@@ -157,8 +157,8 @@ def _transcripts(cited: dict[str, list[str]], exchanges: Mapping[str, Exchange],
     listed_cases = list(cited.items())[:MOST_EXCHANGES]
     limit = min(max(MOST_CHARACTERS // max(len(listed_cases), 1), 600), 6_000)
     return [
-        transcript(exchanges[case], to, places, f"x{number}", limit)
-        for number, (case, places) in enumerate(listed_cases)
+        transcript(exchanges[case], to, cited_places, f"x{number}", limit)
+        for number, (case, cited_places) in enumerate(listed_cases)
     ]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance import contract as contracts
 from conformance.config import waivers
-from conformance.config.settings import Settings, SettingsError, chosen
+from conformance.config.settings import Settings, SettingsError, set_options
 from conformance.config.settings import settings as settings_from_options
 from conformance.model import Contract
 from conformance.model.budget import planned_as
@@ -32,7 +32,7 @@ TOTAL_AT_LEAST: Final = 180.0
 
 def resolve_settings(provider: str, given: Mapping[str, Any]) -> Settings:
     """Settings from options by key; those that a plan lock fixes are read from it."""
-    options = chosen(given)
+    options = set_options(given)
     if not options.get("plan"):
         return settings_from_options(provider, given)
     from conformance.run.locked_run import fixed_options
@@ -253,7 +253,9 @@ def failed_bodies(settings: Settings, model: str) -> tuple[Mapping[str, Any], ..
     if failures and settings.resume and recording_path(settings).exists():
         with suppress(RecordingError):  # which the run will report
             began = read(recording_path(settings)).header["started_at"]
-            failures = drawn_failures.before(failures, datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"))
+            failures = drawn_failures.known_before(
+                failures, datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds")
+            )
     return drawn_failures.bodies(failures, model)
 
 

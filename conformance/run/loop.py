@@ -25,7 +25,7 @@ from conformance.model.json_text import dumps
 from conformance.recording import Recorder, Recording
 from conformance.recording.json_forms import case_out
 from conformance.run.confirm import MOST_CASES, confirmation_phases, copy_of
-from conformance.run.preflight import first, obstacle
+from conformance.run.preflight import first_case, obstacle
 from conformance.run.reproducer import SHRINK, traffic
 from conformance.send import Target, Watcher
 from conformance.send.sender import UNWATCHED
@@ -183,7 +183,7 @@ class RunState:
         self._plan(phase)
         cases = [case for case in phase.cases if case.id not in self.completed]
         try:
-            if not self.completed and not self.stop_reason and (probe := first(phase)) is not None:
+            if not self.completed and not self.stop_reason and (probe := first_case(phase)) is not None:
                 ahead = cases if len(cases) <= FIRST_AT_MOST else [probe]
                 await self._preflight(probe, ahead, sender)
                 cases = [case for case in cases if case not in ahead]

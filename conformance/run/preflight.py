@@ -11,7 +11,7 @@ from conformance.model.json_text import MISSING
 from conformance.send import Redaction, Target
 
 
-def first(phase: Phase) -> RequestCase | None:
+def first_case(phase: Phase) -> RequestCase | None:
     """The case that is sent before all others: valid, with the key, and read to its end."""
     suitable = (
         case

@@ -23,7 +23,7 @@ def agrees(lock: PlanLock, contract: Contract) -> bool:
     return planning.plan(contract, load_checks(), _plan_options(lock)).phases == lock.phases
 
 
-def misstated(lock: PlanLock, contract: Contract, required: RequirementSet) -> Iterator[str]:
+def misstatements(lock: PlanLock, contract: Contract, required: RequirementSet) -> Iterator[str]:
     """Where the lock states something else than what follows from its own nonce, settings and contract."""
     plan = planning.plan(contract, load_checks(), _plan_options(lock))
     expected = {
@@ -43,7 +43,7 @@ def misstated(lock: PlanLock, contract: Contract, required: RequirementSet) -> I
         yield f"plan.lock has the member {min(unknown)!r:.40}, which no plan has"
 
 
-def drawn_elsewhere(lock: PlanLock, contract: Contract) -> str:
+def draw_mismatch(lock: PlanLock, contract: Contract) -> str:
     """Why the drawn bodies are not those of this installation: versions of libraries draw other ones for a seed."""
     fresh = planning.draw(planning.plan_context(contract, load_checks(), _plan_options(lock)))
     if lock.document["drawn"] == [dumps(body) for body in fresh]:

@@ -93,14 +93,14 @@ def fault(
     needs: Sequence[str] = (),
     only: Condition | None = None,
     when: Sequence[str] = (),
-    each: Sequence[str] = (),
+    parameters: Sequence[str] = (),
     imitates: str = "",
     fits: Callable[..., bool] | None = None,
 ) -> Callable[[ParameterChange], ParameterChange]:
     """Register the decorated function as a fault under its name; its docstring says what goes wrong.
 
     `only`: the fault shows on these calls alone. `when`: register it once for each of plain, streamed, sometimes
-    (every third call) and `crowded` (several requests in progress). `each`: register it once for each of these
+    (every third call) and `crowded` (several requests in progress). `parameters`: register it once for each of these
     parameters; the function gets the parameter's name as its third argument (`fits` as its second), and the contract
     must document the parameter.
     """
@@ -116,7 +116,7 @@ def fault(
             needs=needs,
             only=only,
             when=when,
-            each=each,
+            parameters=parameters,
             imitates=imitates,
             fits=fits,
         )
@@ -137,12 +137,12 @@ def plant(
     needs: Sequence[str] = (),
     only: Condition | None = None,
     when: Sequence[str] = (),
-    each: Sequence[str] = (),
+    parameters: Sequence[str] = (),
     imitates: str = "",
     fits: Callable[..., bool] | None = None,
 ) -> None:
     """Register a fault without a function of its own; the arguments are those of `fault`."""
-    for parameter in each or ("",):
+    for parameter in parameters or ("",):
         for condition in when or ("",):
             full_name = name + (f"_{parameter}" if parameter else "") + (f"_when_{condition}" if condition else "")
             if full_name in REGISTERED:

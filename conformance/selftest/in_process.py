@@ -52,11 +52,11 @@ class InProcessSender:
                 continue
             answered = _answered(self.reference, case, prepared, once=in_outage(self.unanswered))
             self.account.attempts += len(answered.attempts)
-            gone = answered.status is None or answered.last.ending is Ending.TIMED_OUT
-            self.unanswered = self.unanswered + 1 if gone else 0
+            no_answer = answered.status is None or answered.last.ending is Ending.TIMED_OUT
+            self.unanswered = self.unanswered + 1 if no_answer else 0
             self.silent = self.unanswered >= GONE_AFTER
-            known = self.known.get(case.id)
-            exchange = known if known == answered and known is not None else answered
+            recorded = self.known.get(case.id)
+            exchange = recorded if recorded == answered and recorded is not None else answered
             exchanges.append(exchange)
             self.finished(exchange)
         in_flight.clear()

@@ -160,10 +160,12 @@ def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:
 
 def _with_causes(result: Trial, contract: Contract, run: InProcessRun) -> Trial:
     """The result with what a report would show first."""
-    found = causes(contract, run.verdicts, run.exchanges)
+    shown_causes = causes(contract, run.verdicts, run.exchanges)
     check_of = {verdict.requirement.id: verdict.requirement.check for verdict in run.verdicts}
-    first = {check_of[name] for cause in found[:1] for name in cause.rows}
-    return replace(result, causes=len(found), cause_is_first=not first.isdisjoint((result.check, *result.others)))
+    first = {check_of[name] for cause in shown_causes[:1] for name in cause.rows}
+    return replace(
+        result, causes=len(shown_causes), cause_is_first=not first.isdisjoint((result.check, *result.others))
+    )
 
 
 def applying(planted: Fault | LegalVariant) -> tuple[str, ...]:
@@ -188,17 +190,17 @@ def pairs(names: str = "*", profiles: Sequence[str] = PROFILES, only: Sequence[s
     ]
 
 
-def trials(wanted: Sequence[tuple[str, str, str]], jobs: int = 1) -> Iterator[Trial]:
+def trials(keys: Sequence[tuple[str, str, str]], jobs: int = 1) -> Iterator[Trial]:
     """The results of these trials in their order, from `jobs` processes."""
     if jobs == 1:
-        yield from map(_trial, wanted)
+        yield from map(_trial, keys)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_trial, wanted, chunksize=8)
+        yield from pool.map(_trial, keys, chunksize=8)
 
 
-def _trial(wanted: tuple[str, str, str]) -> Trial:
-    provider, profile, name = wanted
+def _trial(key: tuple[str, str, str]) -> Trial:
+    provider, profile, name = key
     return trial(baseline(provider, profile), PLANTED[name])
 
 

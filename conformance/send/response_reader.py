@@ -37,7 +37,7 @@ def header_weight(headers: Iterable[tuple[str, str]]) -> int:
     return sum(400 + 9 * (len(name) + len(value)) for name, value in headers)
 
 
-def lightest(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def kept_fields(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The fields that say what a body is, and of the others as many of the first as have little weight."""
     left = KEPT_HEADERS
     for name, value in headers:
@@ -58,9 +58,9 @@ class ResponseMemoryBudget:
         """The maximum weight of any response; a heavier one is the fault of the target."""
         return self._large // 2
 
-    def limit_for(self, own: int) -> int:
+    def limit_for(self, own_weight: int) -> int:
         """The maximum weight at which a response is kept; `own` is the part of `used` that belongs to it."""
-        others = self.used - own
+        others = self.used - own_weight
         return max((self._large - others) // 2, (self._total - others) // 256, 16 * 1024)
 
 
@@ -101,7 +101,7 @@ class Reading:
             self._inflation = Inflation()
         self._hold(header_weight(self.headers))
         if self._held > self._memory.limit_for(self._held):
-            self.headers = tuple(lightest(self.headers))
+            self.headers = tuple(kept_fields(self.headers))
             self._hold(header_weight(self.headers) - self._held)
         if self._hang_up_after == 0:
             self.ending = Ending.ABANDONED

@@ -57,11 +57,11 @@ def _of_wrong_values(rows: Sequence[BrokenRow], index: ExchangeIndex) -> Draft:
     names = list(dict.fromkeys(name for row in rows for name in parameters_of(row)))
     coerced = all(row.rule == "coercion" for row in rows if parameters_of(row))
     violations, examined = sum(row.verdict.violations for row in rows), sum(row.verdict.examined for row in rows)
-    observed = f"{violations} of {examined} wrong values of {named(names, 'parameters')} were accepted"
+    observed = f"{violations} of {examined} wrong values of {list_parameters(names, 'parameters')} were accepted"
     return Draft(
         "coerced" if coerced else "unvalidated",
         sorted(rows, key=lambda row: (not row.parameter, -row.verdict.violations)),
-        subject=named(names, "values") + (" is" if len(names) == 1 else " are"),
+        subject=list_parameters(names, "values") + (" is" if len(names) == 1 else " are"),
         settings=settings,
         observed=observed if len(rows) > 1 else "",
         expected="a 4xx that says why",
@@ -90,7 +90,7 @@ def parameters_of(row: BrokenRow) -> list[str]:
     return sorted({words[1] for words in keys if len(words) > 1 and not words[1].isdigit()})
 
 
-def named(names: Sequence[str], noun: str) -> str:
+def list_parameters(names: Sequence[str], noun: str) -> str:
     """A few names as part of a sentence; of many, only how many there are."""
     if len(names) > MOST_NAMED:
         return f"{noun} of {len(names)} parameters" if noun != "parameters" else f"{len(names)} parameters"

@@ -8,7 +8,7 @@ from typing import Final
 from conformance.contract.bounds import top
 from conformance.judge.causes.cause import BrokenRow, Draft, is_invalid
 from conformance.judge.causes.exchange_index import ExchangeIndex, members_of
-from conformance.judge.causes.leniency import named
+from conformance.judge.causes.leniency import list_parameters
 from conformance.judge.causes.request_settings import Settings
 from conformance.judge.causes.topics import Topic
 from conformance.model.exchange import Exchange
@@ -30,7 +30,9 @@ def refusal_causes(rows: Sequence[BrokenRow], index: ExchangeIndex) -> Iterator[
     drafts = [_of_parameter(row, index) for row in single]
     if null:
         names = [row.parameter for row in null]
-        drafts.append(Draft("null-refused", null, subject=named(names, "parameters"), affects=_refuses_null(names)))
+        drafts.append(
+            Draft("null-refused", null, subject=list_parameters(names, "parameters"), affects=_refuses_null(names))
+        )
     if forms:
         names = [row.id.rpartition(".")[2].replace("-", " ") for row in forms]
         drafts.append(Draft("form-refused", forms, subject=", ".join(names)))

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import chain
 
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, expect, show
-from conformance.judge.comparison import came_back, indices, members, misnumbered, not_comparable, texts
+from conformance.judge.comparison import describe_indices, indices, members, misnumbered, not_comparable, texts
 from conformance.judge.fixtures import choice, completion, example, group, plain, stream
 from conformance.model import Finding, Inconclusive, Satisfied, Violation
 from conformance.model.exchange import Exchange, Group
@@ -37,7 +37,7 @@ def _has_all_choices(x: Exchange, request: RequestView) -> Finding:
     count, numbers = request.choices, list(x.choices)
     reason = f"n = {request.n}" + (f" for each of {len(request.prompts)} prompts" if len(request.prompts) > 1 else "")
     complete = numbers == list(range(count))
-    return expect(complete, came_back(numbers), f"{count} with {indices(range(count))}, as {reason}")
+    return expect(complete, describe_indices(numbers), f"{count} with {indices(range(count))}, as {reason}")
 
 
 @check(

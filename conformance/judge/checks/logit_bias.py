@@ -131,34 +131,36 @@ def bias_bans(group: Group, context: CheckContext) -> Findings:
         for answer in x.choices.values():
             forced_answer = forced.choices.get(answer.index)
             if forced_answer is not None:
-                now, before = biased_text(x, answer, context), biased_text(forced, forced_answer, context)
-                yield attribute_to(_finding_on_ban(x, now, before, without, context), x.case.id)
+                banned_text, forced_text = biased_text(x, answer, context), biased_text(forced, forced_answer, context)
+                yield attribute_to(_finding_on_ban(x, banned_text, forced_text, without, context), x.case.id)
 
 
 def _finding_on_ban(
-    x: Exchange, now: BiasedText, before: BiasedText, without: Exchange | None, context: CheckContext
+    x: Exchange, banned_text: BiasedText, forced_text: BiasedText, without: Exchange | None, context: CheckContext
 ) -> Finding:
-    """The finding on a text `now`, with a banned token; `before`, that token was forced; `without`, it had no bias."""
+    """The finding on a text with a banned token, beside the text with the same token forced, and one without bias."""
     ids = ", ".join(sorted(biased_ids(x, BAN)))
     if biased_ids(x, FORCE):
         # Two tokens are forced, then one of them is banned: only the other is left.
-        if not now.is_conclusive or not before.is_conclusive:
+        if not banned_text.is_conclusive or not forced_text.is_conclusive:
             return Inconclusive("the texts with the forced tokens are too short to show a repetition")
-        if now.piece is None:
-            return Violation(f"with token {ids} banned the text is {show(now.text)}; expected the other forced token")
-        if now.piece == before.piece:
+        if banned_text.piece is None:
+            return Violation(
+                f"with token {ids} banned the text is {show(banned_text.text)}; expected the other forced token"
+            )
+        if banned_text.piece == forced_text.piece:
             return Inconclusive("the banned token did not occur without the ban either")
         return Satisfied()
-    piece = before.piece
-    if not before.is_conclusive or piece is None:
+    piece = forced_text.piece
+    if not forced_text.is_conclusive or piece is None:
         return Inconclusive("the text with the forced token does not show the text of that token")
-    if piece in now.tokens:
-        observed = f"token {ids} is {show(piece)} and occurs though banned: {show(list(now.tokens))}"
+    if piece in banned_text.tokens:
+        observed = f"token {ids} is {show(piece)} and occurs though banned: {show(list(banned_text.tokens))}"
         return Violation(f"{observed}; expected other tokens")
     answer = without.choices.get(0) if without is not None else None
     if without is None or answer is None or piece not in biased_text(without, answer, context).tokens:
         return Inconclusive(f"{show(piece)} does not occur without the ban either")
-    if not now.tokens:
+    if not banned_text.tokens:
         return Inconclusive("no tokens are returned, so a banned one cannot be recognised")
     return Satisfied()
 

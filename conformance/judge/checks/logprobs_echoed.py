@@ -61,7 +61,11 @@ def _compared(prompt: str, text: Choice, answer: Choice) -> Iterator[Finding]:
         return
     pairs = takewhile(lambda pair: pair[0][0] == pair[1][0], zip(generated, echoed[start:], strict=False))
     values = [(token, value, other) for (token, value), (_, other) in pairs if _is_known(value) and _is_known(other)]
-    far = [one for one in values if abs(one[1] - one[2]) > LOGPROB_RESCORED + LOGPROB_RELATIVE * abs(one[1])]
+    far = [
+        (token, value, other)
+        for token, value, other in values
+        if abs(value - other) > LOGPROB_RESCORED + LOGPROB_RELATIVE * abs(value)
+    ]
     if far:
         token, value, other = far[0]
         observed = f"{show(token)} has the log probability {other:.4g} where it is echoed"
@@ -80,8 +84,8 @@ def _start(prompt: str, tokens: Sequence[Any], first: Any) -> int | None:
     """Where the text begins in an echo: at its first token, behind those that spell the prompt."""
     if not all(isinstance(token, str) for token in tokens):
         return None
-    places = (index for index, token in enumerate(tokens) if index and token == first)
-    return next((index for index in places if spells(tokens[:index], prompt)), None)
+    positions = (index for index, token in enumerate(tokens) if index and token == first)
+    return next((index for index in positions if spells(tokens[:index], prompt)), None)
 
 
 def _is_known(value: Any) -> bool:

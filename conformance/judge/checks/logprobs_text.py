@@ -92,12 +92,12 @@ def tokens_join_to_text(x: Exchange, context: CheckContext) -> Findings:
             continue
         # The tokens of a stop sequence, or the one that ends a text, may be listed though the text leaves them out.
         ended = answer.finish_reason != context.length
-        more = ended and (bool(request.stops) or spells(tokens[:-1], answer.text))
-        if spells(tokens, answer.text, prefix=more):
+        prefix = ended and (bool(request.stops) or spells(tokens[:-1], answer.text))
+        if spells(tokens, answer.text, prefix=prefix):
             yield Satisfied(answer.at)
             continue
         echo = echoed_prompt(request, answer)
-        if echo and spells(tokens, answer.text[len(echo) :], prefix=more):
+        if echo and spells(tokens, answer.text[len(echo) :], prefix=prefix):
             continue  # without any token of the prompt: judged by `logprobs_cover_echo`
         if answer.reasoned:
             yield Inconclusive("tokens of reasoning may be listed, and are not part of the text")

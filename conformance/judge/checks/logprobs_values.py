@@ -376,8 +376,8 @@ def _ranked(names: list[str], sampled: str = " 5") -> Group:
     """Alternatives of which these are listed where two were requested, and all of them where five were."""
     values = {" 5": -0.5, " 6": -1.5, " 7": -3.0, " 8": -5.0}
 
-    def reply(number: int, listed: list[str]) -> Exchange:
-        lists = {**logprobs([sampled], [values[sampled]]), "top_logprobs": [{name: values[name] for name in listed}]}
+    def reply(number: int, names: list[str]) -> Exchange:
+        lists = {**logprobs([sampled], [values[sampled]]), "top_logprobs": [{name: values[name] for name in names}]}
         return plain(completion(choice(sampled, logprobs=lists)), {"logprobs": number, "temperature": 0})
 
     return group("ranks", many=reply(5, list(values)), few=reply(2, names))

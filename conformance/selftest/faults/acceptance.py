@@ -48,7 +48,7 @@ def _is_promised(contract: Contract, requirement: str) -> bool:
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=(
+    parameters=(
         "temperature",
         "top_p",
         "n",
@@ -73,7 +73,7 @@ def highest_value_is_refused(refusal: Refusal | None, call: Call, name: str) -> 
     CHECK,
     also=("combination_is_accepted", "null_is_absent"),
     imitates="Null stop sequences were refused.",
-    each=NULLABLE,
+    parameters=NULLABLE,
     fits=lambda contract, name: _is_promised(contract, f"request.{name}.null"),
 )
 def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
@@ -85,7 +85,7 @@ def null_is_refused(refusal: Refusal | None, call: Call, name: str) -> Refusal |
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=OPTIONAL,
+    parameters=OPTIONAL,
     fits=lambda contract, name: _is_promised(contract, f"request.{name}.accepts"),
     also=("context_overflow", "limits"),
 )

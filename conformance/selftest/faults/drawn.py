@@ -42,7 +42,7 @@ def _shows(contract: Contract, name: str = "") -> bool:
     return any(row.check == "drawn_is_refused" and row.level == "MUST" for row in contract.requirements)
 
 
-@fault(Stage.BODY, "drawn_is_refused", each=BESIDE, fits=_shows, also=("limits",))
+@fault(Stage.BODY, "drawn_is_refused", parameters=BESIDE, fits=_shows, also=("limits",))
 def validation_ends(body: Any, call: Call, name: str) -> Any:
     """A request with `{name}` is not validated any further: members with invalid values are ignored."""
     if not isinstance(body, dict) or sent(call, name) is None:

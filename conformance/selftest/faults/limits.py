@@ -96,7 +96,7 @@ def _below(call: Call, name: str) -> bool:
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=NUMBERS,
+    parameters=NUMBERS,
     fits=has_high,
     also=ACCEPTED,
     imitates="Servers passed numbers on to an engine without checking them.",
@@ -109,7 +109,7 @@ def too_high_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refu
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=(*NUMBERS, "max_tokens"),
+    parameters=(*NUMBERS, "max_tokens"),
     fits=has_low,
     also=ACCEPTED,
     imitates="`n: 0` was answered with one choice, `temperature: -1` with text.",
@@ -122,7 +122,7 @@ def too_low_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refus
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=("temperature", "n", "logprobs"),
+    parameters=("temperature", "n", "logprobs"),
     fits=has_high,
     also=ACCEPTED,
     only=lambda call: call.streamed,
@@ -132,7 +132,7 @@ def too_high_is_accepted_in_streams(refusal: Refusal | None, call: Call, name: s
     return without_problems_of(refusal, name) if _above(call, name) else refusal
 
 
-@fault(Stage.BODY, CHECK, also=ACCEPTED, each=("temperature", "top_p", "n", "logprobs"), fits=has_high)
+@fault(Stage.BODY, CHECK, also=ACCEPTED, parameters=("temperature", "top_p", "n", "logprobs"), fits=has_high)
 def values_are_clamped(body: Any, call: Call, name: str) -> Any:
     """A `{name}` beyond its range is silently replaced by the nearest allowed value."""
     limit = call.reference.contract.limit(name)
@@ -145,14 +145,14 @@ def values_are_clamped(body: Any, call: Call, name: str) -> Any:
 # Lists and maps beyond their limits.
 
 
-@fault(Stage.REFUSAL, CHECK, each=("stop",), also=ACCEPTED, fits=_limits_items)
+@fault(Stage.REFUSAL, CHECK, parameters=("stop",), also=ACCEPTED, fits=_limits_items)
 def five_stops_are_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """More stop sequences than documented are accepted."""
     value = sent(call, name)
     return without_problems_of(refusal, name) if isinstance(value, list) and len(value) > 4 else refusal
 
 
-@fault(Stage.BODY, CHECK, also=ACCEPTED, each=("stop",), fits=_limits_items)
+@fault(Stage.BODY, CHECK, also=ACCEPTED, parameters=("stop",), fits=_limits_items)
 def extra_stops_are_dropped(body: Any, call: Call, name: str) -> Any:
     """Stop sequences after the fourth are silently dropped."""
     if not isinstance(body, dict) or not isinstance(body.get(name), list):
@@ -163,7 +163,7 @@ def extra_stops_are_dropped(body: Any, call: Call, name: str) -> Any:
 @fault(
     Stage.REFUSAL,
     CHECK,
-    each=("logit_bias",),
+    parameters=("logit_bias",),
     also=ACCEPTED,
     fits=lambda contract, name: has_high(contract, f"{name}.*"),
 )
@@ -177,7 +177,7 @@ def strong_bias_is_accepted(refusal: Refusal | None, call: Call, name: str) -> R
 # Other types.
 
 
-@fault(Stage.REFUSAL, CHECK, also=(*ACCEPTED, "context_overflow"), each=TYPED)
+@fault(Stage.REFUSAL, CHECK, also=(*ACCEPTED, "context_overflow"), parameters=TYPED)
 def other_type_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A `{name}` of another type than documented is accepted."""
     value = sent(call, name)
@@ -191,7 +191,7 @@ def _is_out_of_range(refusal: Refusal | None, name: str) -> bool:
     return any(problem.param == name and problem.kind == "out_of_range" for problem in problems)
 
 
-@fault(Stage.BODY, CHECK, also=ACCEPTED, each=("max_tokens", "temperature"))
+@fault(Stage.BODY, CHECK, also=ACCEPTED, parameters=("max_tokens", "temperature"))
 def numbers_in_quotes_are_converted(body: Any, call: Call, name: str) -> Any:
     """A `{name}` that is a string is converted to a number."""
     if not isinstance(body, dict) or not isinstance(body.get(name), str):
@@ -202,7 +202,7 @@ def numbers_in_quotes_are_converted(body: Any, call: Call, name: str) -> Any:
         return body
 
 
-@fault(Stage.BODY, CHECK, also=ACCEPTED, each=("stream", "echo"))
+@fault(Stage.BODY, CHECK, also=ACCEPTED, parameters=("stream", "echo"))
 def any_value_is_taken_for_a_boolean(body: Any, call: Call, name: str) -> Any:
     """A `{name}` of any type is converted to a boolean."""
     if not isinstance(body, dict) or body.get(name) is None:
@@ -213,7 +213,7 @@ def any_value_is_taken_for_a_boolean(body: Any, call: Call, name: str) -> Any:
 # Missing and conflicting members.
 
 
-@fault(Stage.REFUSAL, CHECK, each=("model", "prompt"), also=ACCEPTED, fits=_required)
+@fault(Stage.REFUSAL, CHECK, parameters=("model", "prompt"), also=ACCEPTED, fits=_required)
 def required_member_may_be_missing(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A request without `{name}` is accepted."""
     if not isinstance(call.body, dict) or name in call.body:
@@ -222,7 +222,7 @@ def required_member_may_be_missing(refusal: Refusal | None, call: Call, name: st
     return without_problems_of(refusal, name)
 
 
-@fault(Stage.REFUSAL, CHECK, also=ACCEPTED, each=("best_of",), fits=_excluded)
+@fault(Stage.REFUSAL, CHECK, also=ACCEPTED, parameters=("best_of",), fits=_excluded)
 def excluded_combination_is_accepted(refusal: Refusal | None, call: Call, name: str) -> Refusal | None:
     """A `{name}` that conflicts with other members is accepted."""
     if refusal is None or sent(call, name) is None:

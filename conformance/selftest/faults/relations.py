@@ -28,7 +28,7 @@ from conformance.selftest.fault import fault
 @fault(
     Stage.BODY,
     "null_is_absent",
-    each=("n", "presence_penalty", "frequency_penalty"),
+    parameters=("n", "presence_penalty", "frequency_penalty"),
     also=(
         "completion_tokens_within_limit", "valid_is_accepted", "choices_are_complete", "length_uses_the_limit",
         "sampling_varies", "max_tokens_zero", "default_is_explicit", "default_max_tokens",
@@ -47,7 +47,7 @@ def null_is_taken_for_the_lowest(body: Any, call: Call, name: str) -> Any:
 @fault(
     Stage.PARAMETERS,
     "default_is_explicit",
-    each=("n", "echo"),
+    parameters=("n", "echo"),
     also=(
         "best_of_returns_n", "default_max_tokens", "completion_tokens_are_counted", "filter_bounds_the_choice",
         "length_means_the_limit", "logprobs", "stop_text_is_as_promised", "choices_are_complete",

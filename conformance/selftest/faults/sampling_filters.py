@@ -24,7 +24,7 @@ def top_k_is_ignored(params: GenerationParameters, call: Call) -> GenerationPara
 @fault(
     Stage.PARAMETERS,
     "filter_bounds_the_choice",
-    each=("top_p", "top_k", *with_role(Role.PROBABILITY_FLOOR)),
+    parameters=("top_p", "top_k", *with_role(Role.PROBABILITY_FLOOR)),
     needs=("logprobs",),
 )
 def filter_works_at_its_narrow_end_alone(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:

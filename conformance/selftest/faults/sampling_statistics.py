@@ -41,7 +41,7 @@ def temperature_is_turned_round(params: GenerationParameters, call: Call) -> Gen
     return with_sampling(params, temperature=2 - min(params.sampling.temperature, 2.0))
 
 
-@fault(Stage.PARAMETERS, "penalty_reduces_repetition", each=PENALTIES)
+@fault(Stage.PARAMETERS, "penalty_reduces_repetition", parameters=PENALTIES)
 def penalty_is_turned_round(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` makes texts repeat themselves more."""
     field = name.partition("_")[0]
@@ -49,7 +49,7 @@ def penalty_is_turned_round(params: GenerationParameters, call: Call, name: str)
     return with_sampling(params, **{field: 1 / value if field == "repetition" else -value})
 
 
-@fault(Stage.PARAMETERS, "penalty_reduces_repetition", each=PENALTIES)
+@fault(Stage.PARAMETERS, "penalty_reduces_repetition", parameters=PENALTIES)
 def penalty_is_ignored(params: GenerationParameters, call: Call, name: str) -> GenerationParameters:
     """`{name}` has no effect."""
     field = name.partition("_")[0]
