@@ -18,10 +18,10 @@ from conformance.cli.printing import say
 from conformance.config.settings import Settings, SettingsError
 
 MOST_LINES: Final = 20
-"""Lines that are printed of one kind of messages that were not judged."""
+"""Lines that are printed for each kind of messages that were not judged."""
 FEW: Final = 3
 PROGRESS_SECONDS: Final = 10.0
-"""Between two lines of progress where there is no terminal: a file that takes shorter has none."""
+"""Seconds between two lines of progress where there is no terminal: a file that takes less time has none."""
 
 if TYPE_CHECKING:
     from conformance.recording.load import Watch

@@ -63,7 +63,7 @@ def list_command(
 
 
 def _members(contract: Contract) -> str:
-    """How many members each schema gave: a schema that gave none is read wrongly, or written in a form unknown here."""
+    """How many members each schema has; one without any was read wrongly, or is written in an unknown form."""
     schemas = {
         "request": contract.request,
         "response": contract.response,

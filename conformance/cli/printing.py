@@ -1,4 +1,4 @@
-"""The one way in which commands print: whatever a text holds, it stays text for terminals and for CI logs."""
+"""The only way in which commands print: no text can control a terminal or a CI log."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def run_command(
 
 
 def _written_at(chosen: Settings) -> int:
-    """When the results of a target were written; results older than the run are not its own."""
+    """When the results of a target were written; older ones than the run belong to an earlier run."""
     path = chosen.folder / "results.json"
     return path.stat().st_mtime_ns if path.exists() else 0
 

@@ -212,7 +212,7 @@ def settings(provider: str, given: Mapping[str, Any], fixed: Mapping[str, Any] |
 
 
 def _without_base_url(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options that only make sense for a target, where no base URL names one; an empty base URL is one of them.
+    """Options that make no sense without a target, where no base URL names one; an empty base URL is one of them.
 
     A plan lock is exempt: it names the embedded reference and its model.
     """

@@ -127,7 +127,7 @@ def _options(table: Given, path: Path) -> dict[str, Any]:
 
 
 def _filled(given: Given, path: Path) -> Iterator[tuple[str, Any]]:
-    """Options with the values that come from the environment, which only chosen targets need."""
+    """Options with the values that come from the environment, which are read for chosen targets only."""
     for key, value in given.items():
         separator = dict(_PAIRS.values()).get(key)
         if separator is None:
@@ -176,7 +176,7 @@ def _secret_pairs(entry: Entry) -> tuple[str, ...]:
 
 
 def all_options(flags: Given, entry: Entry | None = None) -> dict[str, tuple[Any, str]]:
-    """As `sources`, with every option: one that is set nowhere has its default, or the budget of the profile."""
+    """As `option_sources`, with every option: one that is set nowhere has its default, or the budget of the profile."""
     options = {option.key: (option.default, "default") for option in OPTIONS} | option_sources(flags, entry)
     profile = str(options["profile"][0])
     ceilings = usual(profile) if planned_as(profile) in PROFILES else None

@@ -131,7 +131,7 @@ def load() -> Mapping[str, Check]:
 
 
 def expect(satisfied: bool, observed: str, expected: str, at: str = "") -> Finding:
-    """One occurrence: satisfied where it `held`, else a violation with what was observed and what was expected."""
+    """One occurrence: `satisfied`, or else a violation with what was observed and what was expected."""
     return Satisfied(at) if satisfied else Violation(f"{observed}; expected {expected}", at)
 
 

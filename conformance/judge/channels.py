@@ -1,4 +1,4 @@
-"""Groups that compare a plain reply with a stream, where a difference may be one of the channels.
+"""Groups that compare a plain reply with a stream: whether a difference is due to the channel alone.
 
 A stop sequence that never matches is tried in a stream, and the text without it is plain. If streams lose text, the two
 differ, and nothing is wrong with the stop sequence: the relations of plain/streamed pairs say what is.
@@ -58,7 +58,7 @@ def _asks_stream(body: Any) -> bool:
 
 
 def _has_no_more(pair: Group, *bodies: Any) -> bool:
-    """Whether the requests of a pair have only members that each of these requests has too."""
+    """Whether each of these requests has all members that the requests of the pair have."""
     members = {name for body in _bodies(pair) for name in body} - STREAMING
     return all(isinstance(body, Mapping) and members <= body.keys() for body in bodies)
 
@@ -69,7 +69,7 @@ def _bodies(pair: Group) -> Iterator[Mapping[str, Any]]:
 
 
 def _differs(pair: Group) -> bool:
-    """Whether the streams of a pair have other texts than its plain replies, each time."""
+    """Whether no stream of a pair has the texts of one of its plain replies."""
     plain, streamed = _by_channel(pair)
     plain_texts, streamed_texts = ({dumps(sorted(texts(x).items())) for x in replies} for replies in (plain, streamed))
     return bool(plain_texts and streamed_texts) and plain_texts.isdisjoint(streamed_texts)

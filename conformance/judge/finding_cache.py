@@ -53,5 +53,5 @@ class FindingCache:
         return known
 
     def copy(self) -> FindingCache:
-        """A cache that starts with these conclusions. What it learns of other subjects does not show here."""
+        """A cache that starts with these conclusions. New conclusions are not added to the original."""
         return FindingCache(self.views, dict(self._conclusions))

@@ -1,4 +1,4 @@
-"""A row that speaks of all forms of a parameter passes only if each of them was accepted."""
+"""A row about all forms of a parameter passes only if each of them was accepted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.model.exchange import Exchange
 
 
 def unseen_forms(requirement: Requirement, exchanges: Iterable[Exchange], contract: Contract) -> list[str]:
-    """The documented forms of the parameter that no accepted request had; empty for a row that speaks of no forms."""
+    """The documented forms of the parameter that no accepted request had; empty for a row that is not about forms."""
     documented = documented_forms(requirement, contract)
     if not documented:
         return []

@@ -79,7 +79,7 @@ def _nothing_seen(
 ) -> Decision:
     """No occurrence is never a pass: whether none was possible, none was requested, or one was expected."""
     must = requirement.level is Level.MUST
-    if not expected or check.scope is Scope.GROUP:  # an incomplete group shows as little as none
+    if not expected or check.scope is Scope.GROUP:  # an incomplete group shows nothing
         unsent = [case for case in traffic.unsent if expected_of_case(requirement, check, case, context)]
         if unsent:
             return Decision(Outcome.NOT_RUN, f"{len(unsent)} of the planned requests that show it were not sent", True)

@@ -78,7 +78,7 @@ def keeps(text: str, prompt: str) -> bool:
 
 
 def spells(tokens: Sequence[str], text: str, *, prefix: bool = False) -> bool:
-    """Whether the tokens, joined, are the text; with `more`, whether the text is a beginning of them."""
+    """Whether the tokens, joined, are the text; with `prefix`, whether the joined tokens begin with it."""
     if REPLACEMENT in text and "" in tokens:
         # some servers show a token with a part of a character as "", and U+FFFD in the text
         tokens = [token or REPLACEMENT for token in tokens]
@@ -129,10 +129,10 @@ def _fits(joined: str, text: str, prefix: bool) -> bool:
 def covers(pattern: str, text: str, *, prefix: bool = False) -> bool:
     """Whether `text` matches `pattern`, in which n U+FFFD in a row stand for at most n characters beyond ASCII.
 
-    With `more`, the text may be a beginning of what the pattern matches.
+    With `prefix`, it is enough that something which the pattern matches begins with the text.
     """
     if len(text) > LONGEST_MATCHED:
-        return True  # not decided: an error here overlooks a defect and accuses nobody
+        return True  # undecided counts as a match: at worst a defect is missed
     ends = {0}  # where in the text the part of the pattern that was read so far may end
     for run, literal in re.findall(f"({REPLACEMENT}+)|([^{REPLACEMENT}]+)", pattern):
         if prefix and any(literal.startswith(text[end:]) for end in ends):

@@ -120,8 +120,8 @@ class Traffic:
     def cut_beside_others(self) -> frozenset[str]:
         """The ids of the cases that broke off beside others and were whole each time they were sent alone.
 
-        None where one broke off alone as well: then something else is the cause. Once sending alone has helped, all is
-        sent alone, so that a case which breaks off after that, and is not sent again, did so alone.
+        None where one broke off alone as well: then something else is the cause. Once that has helped, every case
+        is sent alone, so that one which breaks off after that, and is not sent again, did so alone.
         """
         broken_off = [x.case for x in self.exchanges if cut(x) and not x.case.repeats]
         alone = {case.id: self._copies[case.id] for case in broken_off if case.id in self._copies}
@@ -216,7 +216,7 @@ def _tried(case: RequestCase) -> set[str]:
 
 
 def _changed(control: object, body: object) -> list[str]:
-    """The members of the body that its control has not, or has with another value."""
+    """The members of the body that its control lacks, or has with another value."""
     if not isinstance(control, Mapping) or not isinstance(body, Mapping):
         return []
     return [name for name, value in body.items() if name not in control or dumps(control[name]) != dumps(value)]

@@ -115,7 +115,7 @@ def judge_all(contract: Contract, traffic: Traffic) -> tuple[Verdict, ...]:
 class RunningVerdicts:
     """Verdicts on exchanges that come one after another, so that not all of them need to be in memory.
 
-    They are those of `judge_all`, as long as the exchanges are in no groups: nobody planned what others have recorded.
+    They are those of `judge_all` as long as no exchange is in a group, as in recordings of others, which had no plan.
     """
 
     def __init__(self, contract: Contract) -> None:
@@ -133,10 +133,10 @@ class RunningVerdicts:
             self._tallies[row.id] = Tally(counts_observations=row.level is Level.MAY)
 
     def add(self, x: Exchange) -> bool:
-        """Judge an exchange, which is not needed after that. Whether it is evidence, or may become it."""
+        """Judge an exchange, which need not be kept afterwards. Whether it is evidence, or may become evidence."""
         light = x.without_content()
         self._seen.append(light)
-        if x.status is not None and x.status >= 500:  # whether that is confirmed depends on the replies to come
+        if x.status is not None and x.status >= 500:  # later replies decide whether that is confirmed
             self._failed.append(x)
             return True
         return self._judge(x, light)

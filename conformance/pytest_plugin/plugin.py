@@ -205,7 +205,7 @@ def _requirement_id(item: pytest.Item) -> str:
 
 
 def _disk_full(error: BaseException) -> OSError | None:
-    """The error that says that a file could not grow, if that is what went wrong."""
+    """The error that says that the disk is full, if that is what went wrong."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} else None
@@ -278,7 +278,7 @@ def row_of(item: pytest.Item) -> Mapping[str, Any] | None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fail in the setup where no verdict was reached that the run needs: pytest reports an error and not a failure."""
+    """Fail in the setup where the run has no verdict that it needs: pytest then reports an error and not a failure."""
     row = row_of(item)
     shown_as, message = item.config.stash[SESSION].shown(row) if row is not None else ("", "")
     if shown_as == "error":

@@ -1,4 +1,4 @@
-"""Drawn bodies that were ever seen to fail, kept beside the reports of a target so that the next run sends them first.
+"""Drawn bodies that failed in some run, kept beside the reports of a target so that the next run sends them first.
 
 What hypothesis' database is for hypothesis, in a form that does not depend on how its versions draw: the bodies
 themselves. The model is left out, and filled in by the run that sends them.
@@ -18,7 +18,7 @@ from conformance.recording.canonical_json import canonical
 NAME: Final = "drawn-failures.json"
 FORMAT: Final = "conformance-drawn-failures/1"
 MOST: Final = 500
-"""Failures that are kept, the newest: a target that refuses everything adds a hundred in one run."""
+"""The newest failures are kept, this many: a target that refuses everything adds a hundred in one run."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def merged(known: Iterable[DrawnFailure], new: Iterable[DrawnFailure]) -> tuple[
 
 
 def known_before(failures: Iterable[DrawnFailure], when: str) -> tuple[DrawnFailure, ...]:
-    """Those that were known before a moment, given as runs write it."""
+    """The failures that were known before a moment, which is given as runs write it."""
     return tuple(failure for failure in failures if failure.first_seen < when)
 
 

@@ -145,7 +145,7 @@ def _completed(body: Any, model_in_path: str) -> Any:
 
 
 def _obstacle(contract: Contract, content: bytes, body: Any, model_in_path: str) -> str:
-    """Why a reply cannot be judged as a completion: it is not known what a correct one would be. Empty where it can."""
+    """Why a reply cannot be judged as a completion, because the request is unknown or invalid; empty where it can."""
     if not content:
         return "the body of the request was not recorded"
     if body is MISSING:

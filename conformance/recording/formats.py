@@ -86,6 +86,6 @@ def _of_json(source: Source, head: bytes) -> Format | str | None:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Whether the first line is a whole object, or goes on beyond what was read: no printed JSON has such lines."""
+    """Whether the first line is a whole object, or is longer than what was read: indented JSON has no such lines."""
     first = head.lstrip().partition(b"\n")[0].rstrip()
     return first.endswith(b"}") or len(first) >= HEAD - 1

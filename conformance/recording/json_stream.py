@@ -12,7 +12,7 @@ from conformance.recording.recorded import BinaryStream
 CHUNK: Final = 1 << 16
 """Characters that are read at once, at least."""
 NEAR_THE_END: Final = 16
-"""An error this close to the end of what was read may be due to the cut, in the middle of a number or an escape."""
+"""Characters: an error this close to the end of what was read may be due to a cut inside a number or an escape."""
 _DECODER: Final = json.JSONDecoder()
 _SPACE: Final = " \t\r\n"
 

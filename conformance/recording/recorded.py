@@ -19,7 +19,7 @@ Fields = tuple[tuple[str, str], ...]
 GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 BLOCK: Final = 1 << 18
 A_DAY: Final = 86_400.0
-"""The longest response time in seconds that is believed; recorders write -1, and numbers beyond any limit."""
+"""The longest response time, in seconds, that is believed: recorders also write -1, and impossibly large numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ class Recorder:
             written = self._file.write(line)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self._path)) from None
-        if written != len(line):  # the rest did not fit: the torn line is dropped when the run is resumed
+        if written != len(line):  # the disk is full: the torn line is dropped when the run is resumed
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
 

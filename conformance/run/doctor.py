@@ -21,7 +21,7 @@ from conformance.send import Sender, Target, TimeoutPolicy
 
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 CLOCK_TOLERANCE: Final = 60.0
-"""Seconds; requests take less, and clocks that are kept by NTP differ by far less."""
+"""Seconds: more than a request takes, and far more than clocks differ that NTP keeps."""
 TOKENS: Final = 24
 """Enough for a stream of more events than one network packet usually holds."""
 

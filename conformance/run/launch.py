@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RECORDING: Final = "exchanges.ndjson"
 REFERENCE_MODEL: Final = "reference"
 TOTAL_AT_LEAST: Final = 180.0
-"""Seconds that a whole reply may take at least: a long completion comes slowly after a quick first byte."""
+"""The least time-out of a whole reply, in seconds: a long completion takes time after a quick first byte."""
 
 
 def resolve_settings(provider: str, given: Mapping[str, Any]) -> Settings:
@@ -226,7 +226,7 @@ def target_from_settings(settings: Settings, contract: Contract) -> Target:
 
 
 def common_secrets(settings: Settings) -> tuple[str, ...]:
-    """What holds a secret that is a common word, which cannot be masked; nothing where settings are faulty."""
+    """The settings whose secret is a common word, which cannot be masked; none where settings are faulty."""
     from conformance.send import Target
 
     if not settings.base_url:  # the embedded reference never gets the user's key

@@ -39,7 +39,7 @@ ALONE_CASES: Final = 2  # of those that broke off beside others, sent alone to s
 ALONE_TRIALS: Final = 2  # times that this is tried and makes none
 SERVER_ERROR: Final = 500
 AT_ONCE: Final = 10  # requests that confirm server errors between phases, at most
-AT_ONCE_SHARE: Final = 40  # one of 40 attempts: what the plan leaves when isolation has used its part of the reserve
+AT_ONCE_SHARE: Final = 40  # one in 40 attempts: what is left of the reserve after isolation
 FIRST_AT_MOST: Final = 2  # requests that are sent before it is known that an API answers
 
 
@@ -106,9 +106,9 @@ class RunState:
             await self._shrink(sender)
 
     async def _confirm_failures(self, replies: Sequence[Exchange], sender: PhaseSender) -> None:
-        """Confirm the server errors of a phase at once, MUSTs first, before a run that ends early leaves them in doubt.
+        """Confirm the server errors of a phase at once, MUSTs first: a run that ends early would leave them in doubt.
 
-        Only as many requests as are kept back for it: later phases need the others.
+        Uses no more requests than are reserved for it: later phases need the others.
         """
         failed = {x.case.id for x in replies if x.status is not None and x.status >= SERVER_ERROR}
         if not failed or self.stop_reason or sender.silent:
@@ -144,7 +144,7 @@ class RunState:
             self.unconfirmed = f"{budget} (--max-requests): {len(required)} verdicts are unconfirmed"
 
     def _explained(self) -> frozenset[str]:
-        """The requirements that cannot be judged because of a broken MUST: to send them again would show that again."""
+        """The requirements that cannot be judged because of a broken MUST: repeating requests would not change that."""
         found_causes = causes(self.contract, self._selected_verdicts(), self.exchanges)
         return frozenset(name for cause in found_causes if cause.level is Level.MUST for name in cause.blocked)
 
@@ -179,7 +179,7 @@ class RunState:
         return self._judged[1]
 
     async def _send(self, phase: Phase, sender: PhaseSender) -> tuple[Exchange, ...]:
-        """Send the cases of a phase that are not completed. Before anything has come back, the first goes ahead."""
+        """Send the cases of a phase that are not completed. Before any reply has come back, one case goes ahead."""
         self._plan(phase)
         cases = [case for case in phase.cases if case.id not in self.completed]
         try:
@@ -208,7 +208,7 @@ class RunState:
         return tuple(self.completed[case.id] for case in phase.cases if case.id in self.completed)
 
     async def _send_cut_alone(self, cases: Sequence[RequestCase], sender: PhaseSender) -> None:
-        """Send again, one at a time, what broke off beside other requests; so is all that follows, if that helps."""
+        """Send again, one at a time, what broke off beside others; if that helps, later cases are sent like this."""
         replies = [self.completed[case.id] for case in cases if case.id in self.completed]
         broken_off = [x.case for x in replies if cut(x) and not x.case.repeats]
         if self.stop_reason or sender.silent or self.cut_alone >= ALONE_TRIALS:
@@ -332,7 +332,7 @@ class RunState:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """In the order of the plan, whatever order they were completed in."""
+        """The exchanges in the order of the plan, whatever order they were completed in."""
         return tuple(self.completed[case.id] for case in self.planned if case.id in self.completed)
 
     @property

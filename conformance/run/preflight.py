@@ -1,4 +1,4 @@
-"""Preflight: where the first reply does not come from an API, nothing more is sent, and one line says why."""
+"""Preflight: if the first reply does not come from an API, nothing else is sent, and one line says why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first_case(phase: Phase) -> RequestCase | None:
 
 
 def obstacle(x: Exchange, target: Target) -> str:
-    """Why nothing else need be sent; empty where the target answers as an API does."""
+    """Why it is useless to send anything else; empty where the target answers as an API does."""
     url = Redaction(target.secrets).text(target.url(x.case))
     if x.status is None:
         attempts = f" in {len(x.attempts)} attempts" if len(x.attempts) > 1 else ""

@@ -1,6 +1,6 @@
 """Judges recorded traffic: a run for each recording of this suite, and for each endpoint and model in other recordings.
 
-Exchanges of others are judged one after another and then mostly forgotten, so a recording may be larger than memory.
+Those of others are judged exchange by exchange, and most of it is not kept, so they may be larger than memory.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def audit(contract: Contract, items: Iterable[Loaded], name: str, select: frozen
 
 
 def _from_har(name: str, exchanges: list[Exchange]) -> OwnRecording:
-    """What this suite wrote as HAR: its cases belong to groups, so they are judged together, as a recording is."""
+    """A HAR file that this suite wrote: its cases belong to groups, so they are judged together, like a recording."""
     return OwnRecording(name, {}, tuple(exchanges), tuple(x.case for x in exchanges), (), _plan_hash(exchanges))
 
 
@@ -129,7 +129,7 @@ class _Names:
 
 
 def _own_run(contract: Contract, recording: OwnRecording, names: _Names) -> Run:
-    """The run that a recording of this suite is of."""
+    """The run that a recording of this suite was made of."""
     header = recording.header
     where = header.get("target", {})
     verdicts = judge_all(contract, traffic(recording.exchanges, recording.planned))
@@ -155,7 +155,7 @@ def _own_run(contract: Contract, recording: OwnRecording, names: _Names) -> Run:
 
 
 class _Groups:
-    """The exchanges of others by where they were sent and to which model."""
+    """The exchanges of other recordings, by endpoint and model."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
@@ -243,7 +243,7 @@ class _Group:
         return x if name == x.case.id else Exchange(replace(x.case, id=name), x.attempts)
 
     def run(self, names: _Names, audited: Audit) -> Run:
-        """The group as a run. What was left out belongs to no group, and is counted with the only one."""
+        """The group as a run. Messages that were left out belong to no group; an only group counts them."""
         verdicts = self._judging.verdicts()
         exchanges = tuple(self._exchanges)
         evidence = [x for x in exchanges if x.case.id in self._evidence]

@@ -24,7 +24,7 @@ def agrees(lock: PlanLock, contract: Contract) -> bool:
 
 
 def misstatements(lock: PlanLock, contract: Contract, required: RequirementSet) -> Iterator[str]:
-    """Where the lock states something else than what follows from its own nonce, settings and contract."""
+    """Statements of the lock that do not follow from its own nonce, settings and contract."""
     plan = planning.plan(contract, load_checks(), _plan_options(lock))
     expected = {
         **allowances(plan),
@@ -44,7 +44,7 @@ def misstatements(lock: PlanLock, contract: Contract, required: RequirementSet) 
 
 
 def draw_mismatch(lock: PlanLock, contract: Contract) -> str:
-    """Why the drawn bodies are not those of this installation: versions of libraries draw other ones for a seed."""
+    """Why this installation draws other bodies than the lock has: they depend on the versions of libraries."""
     fresh = planning.draw(planning.plan_context(contract, load_checks(), _plan_options(lock)))
     if lock.document["drawn"] == [dumps(body) for body in fresh]:
         return ""
@@ -107,7 +107,7 @@ def _difference(recorded: Phase, planned: Phase) -> str:
 
 
 def _adaptive_departures(phases: Sequence[Phase], lock: PlanLock) -> Iterator[str]:
-    """Requests that follow from replies keep within the phases and the number that the lock allows."""
+    """Departures of requests that follow from replies: more of them, or in other phases, than the lock allows."""
     locked = {case.id for phase in lock.phases for case in phase.cases}
     allowed = lock.document["adaptive"]
     unknown = next((phase.name for phase in phases if phase.name not in allowed["waves"]), None)
@@ -119,7 +119,7 @@ def _adaptive_departures(phases: Sequence[Phase], lock: PlanLock) -> Iterator[st
 
 
 def _repeat_departures(recording: Recording, phases: Sequence[Phase], lock: PlanLock) -> Iterator[str]:
-    """After the plan, only requests that were sent before, a bounded number of times."""
+    """Departures after the plan, where only earlier requests may be sent, a bounded number of times."""
     originals = {case.id: case for case in recording.planned if not case.repeats}
     allowed = lock.document["repeats"]
     copies = [case for phase in phases for case in phase.cases]

@@ -26,7 +26,7 @@ MOST_TOKENS: Final = 200
 MOST_BYTES: Final = 50_000
 """Replies beyond these are not requested a dozen times more: that would cost a good part of the gate's 2,000 tokens."""
 SIMPLEST: Final = "a"
-"""What any text, and a prompt of any form, may be replaced by."""
+"""The simplest text: it may replace any text, and a prompt of any form."""
 _COMPARED: Final = frozenset({"accept", "refuse", "drawn-invalid"})
 """Kinds of groups in which one reply is judged beside a control that was accepted."""
 _ALONE: Final = frozenset({"drawn"})
@@ -45,7 +45,7 @@ def traffic(
 
 
 def shrinkable(requirement: Requirement) -> bool:
-    """Whether one reply shows a failure of this, by itself or beside an accepted control.
+    """Whether one reply can show that the requirement is broken, by itself or beside an accepted control.
 
     A relation between replies needs all of them.
     """
@@ -72,13 +72,13 @@ def fits(x: Exchange) -> bool:
 
 
 def _written_plainly(case: RequestCase) -> bool:
-    """Whether the body is an object whose bytes any encoder gives: written again, it breaks the same rules."""
+    """Whether the body is an object in the bytes that an encoder gives: written again, it breaks the same rules."""
     body = case.body
     return isinstance(body, Mapping) and dumps(body).encode() == case.content
 
 
 def breaks_same_rules(case: RequestCase, original: RequestCase) -> bool:
-    """Whether a case may stand for another: only members differ, and neither keeps to more rules than the other.
+    """Whether a case breaks the same rules as another, so that it may stand for it: only members differ.
 
     Credential, method, path and header fields are what many requests were sent to try; without them, a smaller request
     is another request, and its reply proves something else.
@@ -96,7 +96,7 @@ def _expensive(x: Exchange) -> bool:
 
 
 def size(case: RequestCase) -> tuple[int, int]:
-    """The size of a request to its reader: the number of members, then of bytes."""
+    """The size of a request as a reader sees it: the number of members, then of bytes."""
     body = case.body
     return len(body) if isinstance(body, Mapping) else 0, len(case.content)
 
@@ -119,7 +119,7 @@ def controls(original: Exchange, requirement: Requirement, exchanges: Iterable[E
 
 
 def shows(requirement: Requirement, x: Exchange, accepted_controls: Sequence[Exchange], contract: Contract) -> bool:
-    """Whether a reply shows the failure as well; one that confirmation could make a failure counts."""
+    """Whether a reply shows the failure as well, if need be after confirmation."""
     verdict = _verdict(requirement, x, accepted_controls, contract)
     return verdict is not None and (verdict.outcome in BROKEN or bool(verdict.repeat))
 
@@ -204,8 +204,8 @@ def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequenc
         if shrinkable(requirement):
             accepted_controls = controls(original, requirement, exchanges)
             tried = tried_members(original, accepted_controls)
-            # Evidence is kept up to a number of violations; beyond it, any reply may show the failure. A shrunk request
-            # was made from an earlier one, so of two of one size the later counts.
+            # Only so many pieces of evidence are kept; beyond them, any reply may show the failure. A shrunk request
+            # was made from an earlier one, so of two with the same size the later one counts.
             for x in answered if verdict.violations > len(verdict.evidence) and not accepted_controls else smaller:
                 is_reduction = (
                     breaks_same_rules(x.case, original.case)
@@ -223,7 +223,7 @@ def _no_larger(case: RequestCase, best: RequestCase) -> bool:
 
 
 def _reduces(new: Any, old: Any) -> bool:
-    """Whether a value is another with members left out and values cut; a request that is not shows another failure."""
+    """Whether a value is the old one with members left out and values cut; otherwise it would show another failure."""
     if new == SIMPLEST and isinstance(old, (str, list)):
         return True
     if isinstance(new, Mapping) and isinstance(old, Mapping):

@@ -11,7 +11,7 @@ from conformance.model.budget import Cost, reported
 from conformance.model.exchange import Exchange
 
 EMBEDDED: Final = "embedded reference"
-"""The `kind` of a target that is the reference of this suite."""
+"""The `kind` of an endpoint that is the reference of this suite and no target."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def _recorder(path: Path | None, previous: Recording | None, header: Mapping[str
 
 
 def _identity(target: Any) -> Any:
-    """What makes a target another one; header fields and the key may change from run to run."""
+    """What identifies a target; header fields and the key may change from run to run."""
     names = ("name", "base_url", "model", "kind")
     return {name: target.get(name) for name in names} if isinstance(target, Mapping) else target
 

@@ -28,7 +28,7 @@ from conformance.run.reproducer import (
 )
 
 PER_FAILURE: Final = 12
-"""Requests for one failure at most: halving finds one of a few dozen members in fewer."""
+"""Requests for one failure at most: halving isolates one of a few dozen members in fewer."""
 PER_RUN: Final = 60
 """Requests in all at most: half of what the gate profile may send."""
 AT_ONCE: Final = 5

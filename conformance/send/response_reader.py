@@ -18,9 +18,9 @@ DESCRIBING: Final = frozenset(
 )
 MOST_DESCRIBING: Final = 1024  # characters of a field that are kept then
 KEPT_WEIGHT: Final = 256 * 1024  # the weight that these bytes may have at most
-LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run: one may take half of it alone,
-# and half of what others left of it is kept of one,
-TOTAL: Final = 360 * 1024 * 1024  # and once it is gone, a small part of what is left of this
+LARGE: Final = 256 * 1024 * 1024  # the weight of all responses of a run; a single one may take half of it,
+# or half of what the others have left;
+TOTAL: Final = 360 * 1024 * 1024  # once that is used up, a small part of what is left of this
 
 
 def weight(data: bytes) -> int:
@@ -38,7 +38,7 @@ def header_weight(headers: Iterable[tuple[str, str]]) -> int:
 
 
 def kept_fields(headers: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The fields that say what a body is, and of the others as many of the first as have little weight."""
+    """The fields that describe the body, and the first of the others as long as their weight is small."""
     left = KEPT_HEADERS
     for name, value in headers:
         left -= header_weight([(name, value)])
@@ -213,7 +213,7 @@ class Inflation:
         self._members = 1
 
     def feed(self, data: bytes, limit: int) -> tuple[int, int]:
-        """Length and weight of the decoded `data`, up to about `most` bytes; 0 once it cannot be decoded."""
+        """Length and weight of the decoded `data`, up to about `limit` bytes; 0 once it cannot be decoded."""
         size = heavy = 0
         while data and size < limit:
             if self._reader.eof:

@@ -118,9 +118,9 @@ class Sender:
         return tuple(exchanges[index] for index in sorted(exchanges))
 
     def resume(self) -> None:
-        """Send again to a target that stopped answering. One more exchange without an answer, and it has stopped.
+        """Send again to a target that stopped answering, until one more exchange has no answer.
 
-        Each time without an answer in between, the target has four times as long to come back.
+        If it is resumed again without an answer in between, the target has four times as long to come back.
         """
         self.silent, self._outage, self._unanswered = False, "", GONE_AFTER - 1
         self._not_before = max(self._not_before, time.monotonic() + 2 * self._timeouts.first_wait * 4**self._resumed)

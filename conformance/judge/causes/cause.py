@@ -13,7 +13,7 @@ from conformance.model import Level, Validity, Verdict
 from conformance.model.exchange import Exchange
 
 MOST_OF: Final = 0.8
-"""Of the failures of one row: from here on something counts as true of all, and explains them."""
+"""The share of a row's failures from which on a condition counts as true of all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from conformance.judge.causes.topics import CONTENT, SPOILED_BY, Topic
 from conformance.model.exchange import Exchange
 
 SAME_SETTINGS: Final = 0.7
-"""What the same settings count as, against the same replies: they may break two promises for two reasons."""
+"""The weight of failing in the same settings, where failing on the same replies is 1: the reasons may differ."""
 KEPT_BESIDE: Final = 0.4
-"""Of the replies that keep a promise: broken in more of them, another row is no explanation of its failures."""
+"""The share of the replies that keep a promise: a row that is broken in more of them does not explain its failures."""
 _FIRST: Final = (Topic.FRAMING, Topic.MEMBER, Topic.IDENTITY)
 """Topics that are looked at before all others, because everything else is read from them."""
 _USAGE: Final = frozenset({"usage", "usage.completion_tokens", "usage.prompt_tokens", "usage.total_tokens"})

@@ -1,4 +1,4 @@
-"""The exchanges of a run, indexed by what the search for causes looks up again and again."""
+"""The exchanges of a run, with the look-ups that the search for causes needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 
 COMMON: Final = 0.5
-"""Of all requests: a member that more of them have is no subject of a promise, but a habit of the plan."""
+"""The share of requests: a member that more of them have is one that the plan adds to most, not one under test."""
 CHANNEL_MEMBERS: Final = frozenset({"stream", "stream_options"})
 """Members that decide on the channel only; a cause is confined to a channel, never about one."""
 _INCIDENTAL: Final = frozenset({"sampled", "one", "usage", "non-ascii", "plain"})

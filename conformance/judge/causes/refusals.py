@@ -17,7 +17,7 @@ from conformance.model.json_text import MISSING
 ACCEPTANCE_GROUPS: Final = frozenset({"accept", "drawn", "twin"})
 """The kinds of groups whose requests must be accepted."""
 PARSED_APART: Final = frozenset({"streamed", "plain", "batch", "ids"})
-"""Settings for which servers parse a request by other code. A refused request has others by chance."""
+"""Settings for which servers use other code to parse a request. Other settings of a refused request are chance."""
 
 
 def refusal_causes(rows: Sequence[BrokenRow], index: ExchangeIndex) -> Iterator[Draft]:

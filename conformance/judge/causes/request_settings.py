@@ -29,7 +29,7 @@ _TESTS: Final[Mapping[str, tuple[str, Callable[[RequestView], bool]]]] = {
 }
 """Settings that are not the presence of one member, in words; the first that explains a failure is named."""
 _TESTED: Final = frozenset({"stream", "stream_options", "prompt", "n", "best_of", "max_tokens", "temperature", "model"})
-"""Members that these settings speak of."""
+"""Members that these settings describe."""
 _OTHER_FORM: Final = "other-form"
 _WORDS: Final = {name: words for name, (words, _) in _TESTS.items()} | {_OTHER_FORM: "sent in another form"}
 
@@ -55,8 +55,8 @@ def settings_of(x: Exchange, contract: Contract) -> Settings:
 def distinguishing(failing: Sequence[Settings], passing: Collection[Settings]) -> tuple[str, ...]:
     """The setting, or the two, that every failing request has and no passing one; none where nothing passes.
 
-    A single request has much that others lack by chance: it must have one such setting only, and two settings are
-    named from three different requests on.
+    A single request differs from others in many ways by chance: it must have one such setting only, and two settings
+    are named from three different requests on.
     """
     if not failing or not passing:
         return ()

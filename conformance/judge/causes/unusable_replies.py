@@ -20,7 +20,7 @@ from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING, dumps
 
 FEWEST_STREAMS: Final = 2
-"""Streams that fail, at least, before streaming counts as not offered: one may fail for what else it has."""
+"""Streams that fail, at least, before streaming counts as not offered: one may fail because of another member."""
 FEWEST_PROMPTS: Final = 5
 """Different prompts with one text, at least, before the text counts as the same whatever is asked."""
 ABOUT_CONTENT: Final = frozenset(Topic) - {Topic.FRAMING, Topic.MEMBER, Topic.ERRORS, Topic.HEADERS}
