@@ -235,6 +235,26 @@ class TestOverflow:
         (seen,) = findings("context_overflow", self.over("stop"), behaviour="refuse")
         assert isinstance(seen, Observation)
 
+    def read(self, ids, counted):
+        return plain(completion(choice(), usage=usage(counted, 1)), {"prompt": [7] * ids, "max_tokens": 1})
+
+    def long(self, reply, control=(8, 8)):
+        groups = group("overflow", "tokens.overflow unknown", control=self.read(*control), long=reply)
+        return findings("context_overflow", groups, behaviour="refuse")
+
+    def test_a_prompt_of_which_a_part_was_read_was_cut(self):
+        (violation,) = self.long(self.read(8_200, 2_048))
+        assert violation.message == (
+            "HTTP 200 with prompt_tokens 2048 for a prompt of 8200 ids, so it was cut; expected a 4xx"
+        )
+
+    def test_a_long_prompt_that_is_read_whole_or_refused_is_fine(self):
+        assert [type(one) for one in self.long(self.read(8_200, 8_200))] == [Observation]
+        assert [type(one) for one in self.long(error())] == [Satisfied]
+
+    def test_a_target_that_miscounts_ids_is_not_said_to_cut_prompts(self):
+        assert self.long(self.read(8_200, 2_048), control=(8, 3)) == []
+
     @pytest.mark.parametrize("provider", providers())
     def test_it_is_a_must_only_where_the_document_says_what_becomes_of_such_a_request(self, provider):
         under = contract_of(provider)

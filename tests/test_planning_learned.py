@@ -11,8 +11,8 @@ from conformance.model.budget import Budget, Cost
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Sent
-from conformance.plan.context import PROMPT, PlanContext, identity
-from conformance.plan.follow_ups import TABLE, nearly, pieces
+from conformance.plan.context import PROMPT, STORY, PlanContext, identity
+from conformance.plan.follow_ups import LARGEST_CONTEXT, ROOM, TABLE, nearly, pieces
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
 from conformance.plan.set_cover import RemainingBudget, Selection, choose
@@ -123,6 +123,43 @@ class TestLimits:
     def test_null_is_hung_up_on_instead(self):
         found = [case for phase in planner("openai", self.endless) for case in phase.cases if case.hang_up_after == 2]
         assert [(case.body["max_tokens"], case.body["stream"]) for case in found] == [(None, True)]
+
+    def test_null_and_absence_are_compared_on_a_text_that_does_not_end_by_itself(self):
+        found = [case for phase in planner("openai", profile="full") for case in phase.cases]
+        limits = {part.role: case.body for case in found for part in case.groups if part.key == "max_tokens plain"
+                  and part.kind == "null"}  # fmt: skip
+        assert {role: body["prompt"] for role, body in limits.items()} == {"absent": STORY, "null": STORY}
+        assert limits["null"]["max_tokens"] is None
+
+
+class TestOverflow:
+    """A prompt that is longer than the context: of a known length, or of many contexts where none is named."""
+
+    def longest(self, message):
+        def answer(case):
+            body = case.body if isinstance(case.body, dict) else {}
+            beyond = isinstance(body.get("max_tokens"), int) and body["max_tokens"] > 1_000_000
+            return error(message, request=case.content) if beyond else obedient(case)
+
+        found = [case for phase in planner("openai", answer, "full") for case in phase.cases]
+        sizes = [(len(case.body["prompt"]), part.role, part.key) for case in found for part in case.groups
+                 if part.kind == "overflow" and isinstance(case.body["prompt"], list)]  # fmt: skip
+        return max(sizes)
+
+    def test_it_exceeds_the_context_that_a_refusal_names(self):
+        longest = self.longest("the context length is 2048 tokens")
+        assert longest == (2048 + ROOM, "probe", "tokens.overflow longer filled")
+
+    def test_it_exceeds_many_contexts_where_no_refusal_names_one(self):
+        assert self.longest("too much") == (LARGEST_CONTEXT + ROOM, "long", "tokens.overflow unknown")
+
+
+class TestOpenPoints:
+    def test_a_key_that_is_a_word_is_observed_by_itself(self):
+        found = [case for phase in planner("openai", profile="full") for case in phase.cases]
+        observed = [case.body["logit_bias"] for case in found for part in case.groups
+                    if part.role == "probe" and part.key.startswith("request.logit_bias.foreign")]  # fmt: skip
+        assert observed == [{"9999999": 1}, {"one": 1}]
 
 
 class TestBans:

@@ -20,6 +20,7 @@ from conformance.plan.parameter_values import inside, sample_levels
 
 # Counting goes on by itself, so a model has something to say; its next token is a common one with a small id.
 PROMPT: Final = "One, two, three, four"
+STORY: Final = "Once upon a time,"  # a text that hardly any model ends by itself within a few dozen tokens
 TOKENS_SHORT: Final = 5  # of the base request
 TOKENS_LONG: Final = 12  # a text with several words, to be cut or compared
 TOKENS_MANY: Final = (
@@ -222,6 +223,6 @@ def part(kind: str, key: str, role: str) -> Membership:
 
 
 __all__ = [
-    "BIAS_TOKENS", "FORCED", "FORCED_AMONG_MANY", "PROMPT", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT", "TRACES",
-    "PlanContext", "identity", "part", "rename",
+    "BIAS_TOKENS", "FORCED", "FORCED_AMONG_MANY", "PROMPT", "STORY", "TOKENS_LONG", "TOKENS_MANY", "TOKENS_SHORT",
+    "TRACES", "PlanContext", "identity", "part", "rename",
 ]  # fmt: skip

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from conformance.model import Validity
-from conformance.model.budget import reported
 from conformance.model.json_text import MISSING, dumps
 from conformance.plan.boundaries import ends
 from conformance.plan.context import (
@@ -268,9 +267,7 @@ def _max_tokens(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 def exceeds_default_limit(context: PlanContext) -> bool:
     """Whether a reply without a limit was more than four times as long as the documented default allows."""
     default = context.contract.default("max_tokens")
-    found = context.known.reply(dumps(context.body({"max_tokens": ABSENT})).encode())
-    usage = reported(found.usage) if found is not None else None
-    return isinstance(default, int) and usage is not None and usage.completion > 4 * default
+    return isinstance(default, int) and context.known.longest_unlimited > 4 * default
 
 
 def _temperature(context: PlanContext, name: str) -> Iterator[FactorLevel]:

@@ -346,36 +346,50 @@ def _tokens(exchange: Exchange) -> list[str]:
 def _filled_context(context: PlanContext) -> Iterator[CaseGroup]:
     """A prompt that leaves room for 8 tokens, with a limit of 8 and of 16, where a refusal named the context length.
 
-    It stands alone, and behind a short one, since a server may measure the first prompt of a batch only.
+    It stands alone, and behind a short one, since a server may measure the first prompt of a batch only; and it is
+    longer than the context, since a server may cut it. Where no length is known, it is longer than many contexts.
     """
     size = context.known.context()
     row = context.contract.binding("context_overflow")
-    if row is None or row.params.get("behaviour") != "refuse" or size is None:
+    if row is None or row.params.get("behaviour") != "refuse":
+        return
+    if size is None:
+        short: Patch = {"prompt": list(IDS), "max_tokens": 1}
+        bodies = [context.body(short), context.body(short, {"prompt": _ids(LARGEST_CONTEXT + ROOM)})]
+        if all(map(context.may_send, bodies)):
+            yield _overflowing(context, f"{row.id} unknown", "long", *bodies)
         return
     if not SMALLEST_CONTEXT <= size <= LARGEST_CONTEXT:
         return
-    ids = [40 + index % 48 for index in range(size - ROOM)]
+    ids = _ids(size - ROOM)
     alone: Patch = {"prompt": ids, "max_tokens": ROOM}
+    longer = {"prompt": _ids(size + ROOM)}
     # each of these characters is a token or more, and a server may reckon with several characters a token
     text = LONG_IN_TOKENS * (size // len(LONG_IN_TOKENS) + 1)
     probes: list[tuple[str, Patch]] = [
         ("alone", {"max_tokens": 2 * ROOM}),
+        ("longer", longer),
         ("text", {"prompt": text, "max_tokens": 2 * ROOM}),
     ]
     batch: Patch = {"prompt": [list(IDS), ids]}
     if context.may_send(context.body(batch)):
         probes.append(("behind another", {**batch, "max_tokens": 2 * ROOM}))
     for name, patch in probes:
-        cases = [
-            context.case(
-                "edge",
-                context.body(alone, more),
-                part("overflow", f"{row.id} {name} filled", role),
-                validity=Validity.UNSPECIFIED,
-            )
-            for role, more in (("control", {}), ("probe", patch))
-        ]
-        yield CaseGroup("learned", Rank.NORMAL, tuple(cases))
+        key = f"{row.id} {name} filled"
+        yield _overflowing(context, key, "probe", context.body(alone), context.body(alone, patch))
+
+
+def _overflowing(context: PlanContext, key: str, role: str, *bodies: Mapping[str, Any]) -> CaseGroup:
+    """A request that may be more than the context holds, behind its control."""
+    cases = [
+        context.case("edge", body, part("overflow", key, name), validity=Validity.UNSPECIFIED)
+        for name, body in zip(("control", role), bodies, strict=True)
+    ]
+    return CaseGroup("learned", Rank.NORMAL, tuple(cases))
+
+
+def _ids(number: int) -> list[int]:
+    return [40 + index % 48 for index in range(number)]
 
 
 __all__ = ["follow_ups", "nearly", "of_classes", "pieces", "prerequisites"]

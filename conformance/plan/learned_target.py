@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from conformance.contract.parameters import common_traits
 from conformance.model import Credential, Membership
+from conformance.model.budget import reported
 from conformance.model.exchange import Exchange
 from conformance.model.json_text import MISSING
+from conformance.model.request_view import RequestView
 
 _CONTEXT_LENGTH: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
 _SAYS_NOTHING_OF_VALUES: Final = frozenset({401, 403, 408, 429})  # refusals for the key, the time or the rate
@@ -29,7 +31,8 @@ class LearnedTarget:
     a value, and the whole body, where only the base was beside it. `incompatible`: members that are accepted, but not
     together. `unsupported`: the number of values that were rejected, of parameters without an accepted one.
 
-    `roles` are the parts in groups that successful exchanges have played.
+    `roles` are the parts in groups that successful exchanges have played. `longest_unlimited`: the most completion
+    tokens of a text that no limit of the request ended.
     """
 
     replies: dict[bytes, Exchange] = field(default_factory=dict)
@@ -42,6 +45,7 @@ class LearnedTarget:
     rejected_jointly: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
     accepted: set[str] = field(default_factory=set)
     roles: set[Membership] = field(default_factory=set)
+    longest_unlimited: float = 0.0
     rejects_temperature_zero: bool = False
     rows_sent: bool = False
 
@@ -55,6 +59,7 @@ class LearnedTarget:
                 self.replies.setdefault(case.content, exchange)
             if exchange.successful:
                 self.roles.update(case.groups)
+                self.longest_unlimited = max(self.longest_unlimited, _unlimited_tokens(exchange))
             for membership in case.groups:
                 if membership.kind in {"accept", "observe"} and membership.role == "control":
                     controls[membership.key] = case.body
@@ -137,6 +142,15 @@ class LearnedTarget:
                 if lengths:
                     return int(lengths[0])
         return None
+
+
+def _unlimited_tokens(exchange: Exchange) -> float:
+    """The completion tokens of each candidate for a reply; 0 where the request limits them, or they are unknown."""
+    body = exchange.case.body
+    if not isinstance(body, Mapping) or body.get("max_tokens") is not None:
+        return 0
+    usage, request = reported(exchange.usage), RequestView(body, {})
+    return usage.completion / max(request.best_of * len(request.prompts), 1) if usage is not None else 0
 
 
 def _members(row: str, body: Mapping[str, Any], control: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from conformance.plan.context import (
     FORCED,
     FORCED_AMONG_MANY,
     PROMPT,
+    STORY,
     TOKENS_LONG,
     TOKENS_MANY,
     TRACES,
@@ -238,7 +239,9 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     """Null against absent, but for members that keep a reply short or repeatable."""
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
     if context.has("max_tokens") and context.contract.parameters["max_tokens"].nullable and _short_default(context):
-        absent, null = {**setting, "max_tokens": ABSENT}, {**setting, "max_tokens": None}
+        # the two differ only in a text that does not end by itself before the default
+        prompt = {} if "prompt" in setting else {"prompt": STORY}
+        absent, null = ({**setting, **prompt, "max_tokens": limit} for limit in (ABSENT, None))
         for case_group in (
             ()
             if exceeds_default_limit(context)

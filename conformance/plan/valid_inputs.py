@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from conformance.model import Validity
+from conformance.model import Combination, Validity
 from conformance.model.json_text import MISSING, dumps, is_number
 from conformance.plan.boundaries import ends, open_ends
 from conformance.plan.case_group import CaseGroup, Rank
@@ -69,6 +69,16 @@ def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
     for rule in context.contract.combinations:
         if rule.id in observed and rule.example and context.has(*rule.example):
             yield _observed(context, rule.id, "", rule.example)
+            yield from _of_another_form(context, rule)
+
+
+def _of_another_form(context: PlanContext, rule: Combination) -> Iterator[CaseGroup]:
+    """The first class of the input model that a rule leaves open as well: a word for a key that is a number."""
+    for one in _classes(context) if context.full else ():
+        same = one.patch.keys() == rule.example.keys() and not one.spelled
+        if same and context.broken_combinations(context.body(one.patch)) == {rule.id}:
+            yield _observed(context, rule.id, one.name, one.patch)
+            return
 
 
 def _observed(context: PlanContext, row: str, label: str, patch: Mapping[str, Any]) -> CaseGroup:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from random import Random
 
 from conformance.reference.language_model import LanguageModel
@@ -193,7 +194,7 @@ def score(model: LanguageModel, prompt: tuple[int, ...], alternatives: int | Non
     What the model would have generated itself has the log probabilities that it has when it is generated.
     """
     begin = None if alternatives is None else _begin_of_text(model, prompt)
-    pools = () if begin is None else _pools(model, prompt, begin)
+    pools = () if begin is None else tuple(_pools(model, prompt, begin))
     steps: list[Step] = []
     for number, (token, text) in enumerate(zip(prompt, spell(prompt), strict=True)):
         if number == 0 or alternatives is None:
@@ -212,28 +213,25 @@ def score(model: LanguageModel, prompt: tuple[int, ...], alternatives: int | Non
 def _begin_of_text(model: LanguageModel, prompt: tuple[int, ...]) -> int | None:
     """Where a text begins that the model generates after what precedes it; None where there is none.
 
-    The topic of a text is that of its prompt, so a prompt that continues another one must be recognised as such: the
-    tokens that come next are among the candidates. Later ones need not be, as a text may be cut into other tokens.
+    The topic of a text is that of its prompt, so a prompt that continues another one must be recognised as such: most
+    of the tokens that come next are among the candidates. Not all need be, as a text may be cut into other tokens.
     """
-    for begin in range(max(1, len(prompt) - LONGEST_TEXT), len(prompt) - SHORTEST_TEXT + 1):
-        topic = model.topic(prompt[:begin])
-        before, last = ([-1, *prompt[:begin]])[-2:]
-        if prompt[begin] in model.successors(topic, before, last).logits:
-            pairs = zip(prompt[begin : begin + SHORTEST_TEXT], _pools(model, prompt, begin), strict=False)
-            if all(token in pool.logits for token, pool in pairs):
-                return begin
-    return None
+    longest, found = 0, None
+    for begin in range(max(1, len(prompt) - LONGEST_TEXT), len(prompt)):
+        pairs = zip(prompt[begin:], _pools(model, prompt, begin), strict=False)
+        length = len(list(takewhile(lambda pair: pair[0] in pair[1].logits, pairs)))
+        if length > longest and length >= min(SHORTEST_TEXT, len(prompt) - begin):
+            longest, found = length, begin
+    return found
 
 
-def _pools(model: LanguageModel, prompt: tuple[int, ...], begin: int) -> tuple[Pool, ...]:
+def _pools(model: LanguageModel, prompt: tuple[int, ...], begin: int) -> Iterator[Pool]:
     """The candidates for each token from `begin` on, as when the text from there is generated."""
     task = GenerationTask(prompt[:begin], len(prompt) - begin, Sampling())
     topic = model.topic(task.prompt)
     before, last = ([-1, *task.prompt])[-2:]
     spelling = Spelling()
-    pools: list[Pool] = []
     for number, token in enumerate(prompt[begin:]):
-        pools.append(_pool(model, task, (topic, before, last), number, spelling.pending, Counter(), set()))
+        yield _pool(model, task, (topic, before, last), number, spelling.pending, Counter(), set())
         spelling.add(token)
         before, last = last, token
-    return tuple(pools)

@@ -154,6 +154,7 @@ def default_max_tokens(group: Group, context: CheckContext) -> Findings:
             group("overflow", "x", control=plain(completion(choice())), probe=plain(completion(choice()))),
             behaviour="truncate",
         )
+        + example(group("overflow", "x unknown", control=_read(8, 8), long=error()), behaviour="refuse")
     ),
     bad=lambda: (
         example(
@@ -161,6 +162,7 @@ def default_max_tokens(group: Group, context: CheckContext) -> Findings:
             behaviour="refuse",
         )
         + example(group("overflow", "x", control=plain(completion(choice())), probe=error()), behaviour="truncate")
+        + example(group("overflow", "x unknown", control=_read(8, 8), long=_read(9_000, 2_048)), behaviour="refuse")
     ),
 )
 def context_overflow(group: Group, context: CheckContext) -> Findings:
@@ -175,6 +177,8 @@ def context_overflow(group: Group, context: CheckContext) -> Findings:
     if problem:
         yield problem
         return
+    if behaviour == "refuse":
+        yield from _long_prompts(group, context)
     for x in group.all("probe"):
         refused = x.refused or x.status == 413
         if not refused and not comparable(x):
@@ -195,6 +199,36 @@ def context_overflow(group: Group, context: CheckContext) -> Findings:
             evidence = _context_evidence(group, x, context) if not refused else ""
             observed = f"HTTP {x.status} beyond the context" + (f" ({evidence})" if evidence else "")
             yield attribute_to(expect(observed_behaviour == behaviour, observed, _expected(behaviour)), x.case.id)
+
+
+def _long_prompts(group: Group, context: CheckContext) -> Findings:
+    """A prompt that may be longer than the context is refused, or read whole, as far as its tokens are counted.
+
+    Only the ids of tokens can be counted by a client, and only where the target counts those of the control.
+    """
+    control = members(group, "control")[0]
+    counts = _ids_counted(control, context)
+    for x in group.all("long"):
+        if x.refused or x.status == 413:
+            if group.key.endswith(" unknown"):
+                yield Satisfied()
+            continue
+        sent_and_counted = _ids_counted(x, context) if comparable(x) else None
+        if counts is None or counts[1] < counts[0] or sent_and_counted is None:
+            continue
+        number, count = sent_and_counted
+        if count < number:
+            observed = f"HTTP {x.status} with prompt_tokens {count} for a prompt of {number} ids, so it was cut"
+            yield Violation(f"{observed}; expected {_expected('refuse')}", "usage", x.case.id)
+        else:
+            yield Observation("a prompt beyond many contexts", f"HTTP {x.status} to {number} tokens")
+
+
+def _ids_counted(x: Exchange, context: CheckContext) -> tuple[int, int] | None:
+    """The number of ids in the only prompt, and of prompt tokens in usage; None where either is unknown."""
+    prompts, count = context.request(x).prompts, counted(x, "prompt_tokens")
+    known = len(prompts) == 1 and isinstance(prompts[0], tuple) and count is not None
+    return (len(prompts[0]), count or 0) if known else None
 
 
 def _context_evidence(group: Group, x: Exchange, context: CheckContext) -> str:
@@ -218,6 +252,11 @@ def _expected(behaviour: str) -> str:
 
 def _cut_by_the_context() -> Exchange:
     return plain(completion(choice(), usage=usage(4, 60)), {"max_tokens": 9_000_000})
+
+
+def _read(ids: int, counted_tokens: int) -> Exchange:
+    """A reply to a prompt of so many ids."""
+    return plain(completion(choice(), usage=usage(counted_tokens, 1)), {"prompt": [7] * ids, "max_tokens": 1})
 
 
 def _default(tokens: int) -> Group:

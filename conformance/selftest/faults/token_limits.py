@@ -177,6 +177,23 @@ def overflow_is_met_against_the_promise(params: GenerationParameters, call: Call
     return replace(params, overflow="error" if truncates else "truncate")
 
 
+@fault(
+    Stage.PARAMETERS,
+    "context_overflow",
+    needs=NEEDS,
+    fits=lambda contract: contract.semantics.context_overflow is ContextOverflow.REFUSE,
+    also=("prompt_tokens_match_ids",),
+    imitates="A prompt beyond the context lost its beginning, and was answered.",
+)
+def prompts_are_cut_to_the_context(params: GenerationParameters, call: Call) -> GenerationParameters:
+    """Of a prompt that is longer than the context, only the end is read."""
+    most = call.reference.model.context - (params.max_tokens or 0)
+    if most < 1:
+        return params
+    cut = [replace(prompt, tokens=prompt.tokens[-most:]) for prompt in params.prompts]
+    return replace(params, prompts=tuple(cut))
+
+
 @fault(Stage.PARAMETERS, "context_overflow", fits=has_role(Role.CONTEXT_OVERFLOW))
 def overflow_behaviour_is_ignored(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A request beyond the context limit is truncated although it asks for an error."""
