@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, configuration, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.internal.conjecture import providers
+from hypothesis.internal.conjecture import engine, providers
 from hypothesis.internal.constants_ast import Constants
 from hypothesis.strategies import SearchStrategy
 
@@ -60,6 +60,7 @@ SPARE: Final = 1.5  # invalid bodies for each that must be sent: a target may re
 HOSTS: Final = 4  # valid bodies that are tried for a wrong value, which may break a second rule in some of them
 OF_EACH: Final = 2  # invalid bodies of each valid one that come before any others: the ratio of what must be sent
 NAMED, NAMED_GATE = 4, 2  # arbitrary values that are drawn for each parameter
+MOST_REJECTED: Final = 50  # values before hypothesis gives up: by then it has found all that it finds in 500
 SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # single tokens to some models: an echo may lack them
 # Text that breaks careless code which builds streams, pages, templates or terminal output from it.
 LOOK_ALIKES: Final = (
@@ -285,11 +286,14 @@ def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Bod
 
 @contextmanager
 def _isolated_hypothesis() -> Iterator[None]:
-    """Draw the same everywhere, and leave no files.
+    """Draw the same everywhere, leave no files, and do not search long for values that do not exist.
 
     hypothesis mixes in constants from the source of whatever modules of the user's are loaded, so that one seed would
-    give other bodies in another folder; and it keeps its tables of characters in the working directory.
+    give other bodies in another folder; it keeps its tables of characters in the working directory; and it rejects
+    hundreds of values before it gives up, for which schemathesis waits where no value has the class that it is after.
     """
+    rejected = engine.INVALID_THRESHOLD_BASE
+    engine.INVALID_THRESHOLD_BASE = MOST_REJECTED
     home = configuration.storage_directory(intent_to_write=False).home_directory
     mined = providers._get_local_constants
     providers.CONSTANTS_CACHE.cache.clear()
@@ -298,6 +302,7 @@ def _isolated_hypothesis() -> Iterator[None]:
     try:
         yield
     finally:
+        engine.INVALID_THRESHOLD_BASE = rejected
         configuration.set_hypothesis_home_dir(home)
         providers._get_local_constants = mined
         providers.CONSTANTS_CACHE.cache.clear()
