@@ -148,12 +148,13 @@ def combines(contract: Contract, combination: Combination, body: Mapping[str, An
             json_equal(value, option) for option in (allowed if isinstance(allowed, (list, tuple)) else [allowed])
         ):
             return False
-    for name, shape in combination.shape.items():
-        if name not in body or not is_valid(dumps(shape), body[name]):
+    if combination.compare is not None:
+        left, operator, right = combination.compare
+        request = RequestView(body, contract.defaults)
+        left_value, right_value = request.get(left), request.get(right) if isinstance(right, str) else right
+        if not (is_number(left_value) and is_number(right_value) and _COMPARE[operator](left_value, right_value)):
             return False
-    if combination.compare is None:
-        return True
-    left, operator, right = combination.compare
-    request = RequestView(body, contract.defaults)
-    left_value, right_value = request.get(left), request.get(right) if isinstance(right, str) else right
-    return is_number(left_value) and is_number(right_value) and _COMPARE[operator](left_value, right_value)
+    for name, schema in combination.schemas.items():
+        if name not in body or not is_valid(schema, body[name]):
+            return False
+    return True

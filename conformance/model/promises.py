@@ -168,7 +168,7 @@ class Statement:
     bound: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Combination:
     """Members that do not go together: where all of `where` holds and the comparison does, the request is `validity`.
 
@@ -183,6 +183,11 @@ class Combination:
     compare: tuple[str, str, str | float] | None = None
     shape: Mapping[str, Any] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def schemas(self) -> Mapping[str, str]:
+        """`shape` as JSON text."""
+        return {name: dumps(schema) for name, schema in self.shape.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,10 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
     refused = RequestCase("", dumps(context.base).encode()[:-1], "hostile", Validity.INVALID, note="a refusal")
     yield _batch(context, "refusal", [refused], BATCHES + 2, trace="refusal")
     if oversized := [
-        rename(one, one.id, (*one.groups, part("alive", "flood", "hostile"))) for one in oversized_counts(context)
+        rename(case, case.id, (*case.groups, part("alive", "flood", "hostile"))) for case in oversized_counts(context)
     ]:
         controls = [
-            part("refuse", group.key, "control") for one in oversized for group in one.groups if group.role == "probe"
+            part("refuse", group.key, "control") for case in oversized for group in case.groups if group.role == "probe"
         ]
         probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
         yield CaseGroup("hostile", Rank.NORMAL, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 4))
@@ -55,7 +55,7 @@ def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int
     ]  # fmt: skip
     keys = (key, "protocol") if number == 0 else (key,)
     after = [part("after", trace, "after")] if trace and context.greedy and "after" in context.kinds else []
-    probe = context.case("alive", context.base, *(part("alive", one, "probe") for one in keys), *after)
+    probe = context.case("alive", context.base, *(part("alive", alive_key, "probe") for alive_key in keys), *after)
     return CaseGroup("hostile", Rank.NORMAL, (*odd, probe), (*(0 for _ in odd), number + 1))
 
 
@@ -115,7 +115,7 @@ def adversarial_bodies(context: PlanContext) -> Iterator[RequestCase]:
 
 def _with(context: PlanContext, member: str, value: bytes) -> bytes:
     """The base request with the value of one member given as bytes."""
-    rest = dumps({name: one for name, one in context.base.items() if name != member}).encode()
+    rest = dumps({name: other for name, other in context.base.items() if name != member}).encode()
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 

@@ -38,8 +38,8 @@ class CaseGroup:
     `copies` numbers the cases that are the same request: a case that is sent a second time is another exchange. `then`
     is what a later phase makes of the replies: the budget counts it together with what it depends on. `guaranteed`
     groups are the least of their kind that a profile sends, whatever else there is to send. `kinds` are what the group
-    tries that servers treat alike whatever the parameter is: a check, and a kind of values or of requests. `served`
-    and `goals` cache what the group shows, see `RequirementCoverage.by` and `RequirementCoverage.goals`.
+    tries that servers treat alike whatever the parameter is: a check, and a kind of values or of requests. `goals`
+    caches the requirements that the group shows, see `RequirementCoverage.goals`.
     """
 
     phase: str
@@ -49,7 +49,6 @@ class CaseGroup:
     then: CaseGroup | None = None
     guaranteed: bool = False
     kinds: tuple[str, ...] = ()
-    served: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
     goals: frozenset[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property

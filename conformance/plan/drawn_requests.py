@@ -275,10 +275,11 @@ def is_sure(context: PlanContext, body: Mapping[str, Any]) -> bool:
 def _doubtful(body: Mapping[str, Any]) -> bool:
     prompt = body.get("prompt")
     listed = prompt if isinstance(prompt, list) else [prompt]
-    flat = [one for item in listed for one in (item if isinstance(item, list) else [item])]
+    flat = [text_or_id for item in listed for text_or_id in (item if isinstance(item, list) else [item])]
     odd = any(
-        (isinstance(one, int) and not 0 <= one < VOCABULARY) or (isinstance(one, str) and not 0 < len(one) <= LONGEST)
-        for one in flat
+        (isinstance(text_or_id, int) and not 0 <= text_or_id < VOCABULARY)
+        or (isinstance(text_or_id, str) and not 0 < len(text_or_id) <= LONGEST)
+        for text_or_id in flat
     )
     return odd or is_unusual(body) or _holds_empty_text(body)
 

@@ -51,13 +51,13 @@ class Plan:
     def covered(self) -> frozenset[str]:
         """The requirements that some case is expected to show."""
         serving = RequirementCoverage(self.contract, self.context.checks)
-        return frozenset(one for case in self.cases for one in serving.of(case))
+        return frozenset(row for case in self.cases for row in serving.of(case))
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
         """The MUSTs, and the forms of values in them, that some request could show and none of these cases does."""
         serving = RequirementCoverage(self.contract, self.context.checks)
-        able = {one for case_group in CaseGroups(self.drawn).of(self.context) for one in serving.goals(case_group)}
+        able = {goal for case_group in CaseGroups(self.drawn).of(self.context) for goal in serving.goals(case_group)}
         sent = self.covered.union(*map(serving.forms, self.cases))
         return tuple(sorted((able & serving.goals_of(must(self.contract))) - sent))
 
@@ -65,7 +65,7 @@ class Plan:
     def worst(self) -> Cost:
         """The most tokens that a conforming target can charge for."""
         costs = [cost(case, self.context.defaults) for case in self.cases]
-        return Cost(sum(one.prompt for one in costs), sum(one.completion for one in costs))
+        return Cost(sum(worst.prompt for worst in costs), sum(worst.completion for worst in costs))
 
     @cached_property
     def drawn_cases(self) -> tuple[RequestCase, ...]:

@@ -175,7 +175,10 @@ def _counts() -> Mapping[str, Mapping[str, Any]]:
     """By check: its area, and the number of public defects by context."""
     checks = _priors()["checks"]
     return {
-        check: {"area": row["area"], "contexts": {name: one["defects"] for name, one in row["contexts"].items()}}
+        check: {
+            "area": row["area"],
+            "contexts": {name: counted["defects"] for name, counted in row["contexts"].items()},
+        }
         for check, row in checks.items()
     }
 

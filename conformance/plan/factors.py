@@ -55,13 +55,15 @@ class Factor:
 
     def of(self, body: Mapping[str, Any]) -> FactorLevel | None:
         """The level that a body has; None for another value. Where any value does, its shape decides."""
-        exact = next((one for one in self.levels if one.holds(body)), None)
-        if exact is None and any(one.holds(body) for one in self.classes):
+        exact = next((level for level in self.levels if level.holds(body)), None)
+        if exact is None and any(level.holds(body) for level in self.classes):
             return self.levels[1]
         if exact is not None or not self.any_value or body.get(self.name) is None:
             return exact
         shape = self._shape(body[self.name])
-        return next((one for one in self.levels if shape and self._shape(one.patch.get(self.name)) == shape), None)
+        return next(
+            (level for level in self.levels if shape and self._shape(level.patch.get(self.name)) == shape), None
+        )
 
     def _shape(self, value: Any) -> str:
         """The kind of a value: a form of a prompt, a text, an integer; empty for anything else."""
@@ -101,7 +103,7 @@ def _factors(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
         first, *others = build(context, name)
         levels = [
             first,
-            *(one for one in others if one.label != first.label and _usable(context, one, in_doubt)),
+            *(level for level in others if level.label != first.label and _usable(context, level, in_doubt)),
         ]
         if len(levels) > 1:
             turns = context.full and len(levels) == 2 and levels[0].value is ABSENT and name not in _KNOWN
@@ -111,20 +113,20 @@ def _factors(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
 
 def _classes(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     """The valid classes of a parameter that stand for its one value in rows of covering arrays."""
-    for one in valid_classes(context.contract, name):
-        if one.value in (None, ABSENT) or one.spelled:
+    for input_class in valid_classes(context.contract, name):
+        if input_class.value in (None, ABSENT) or input_class.spelled:
             continue
-        level = factor_level(name, one.value)
+        level = factor_level(name, input_class.value)
         rejected = level.label in context.known.refused or level.label in context.known.in_doubt
         if not rejected and context.validity_alone(level.patch) is Validity.VALID:
             yield level
 
 
-def _usable(context: PlanContext, one: FactorLevel, in_doubt: bool) -> bool:
+def _usable(context: PlanContext, level: FactorLevel, in_doubt: bool) -> bool:
     """Whether a level may be combined. One that the document leaves open is tried alone in `full`, then combined."""
-    if one.label in context.known.refused or (not in_doubt and one.label in context.known.in_doubt):
+    if level.label in context.known.refused or (not in_doubt and level.label in context.known.in_doubt):
         return False
-    standing = context.validity_alone(one.patch)
+    standing = context.validity_alone(level.patch)
     return standing is Validity.VALID or (standing is Validity.UNSPECIFIED and context.full)
 
 
@@ -189,7 +191,7 @@ def several(context: PlanContext) -> int:
 
 def first_level_value(context: PlanContext, name: str) -> Any:
     """The first value of a parameter that the base does not have: tried alone, so that relations share the request."""
-    found = next((one for one in factors(context) if one.name == name), None)
+    found = next((factor for factor in factors(context) if factor.name == name), None)
     return found.levels[1].value if found else ABSENT
 
 
@@ -309,7 +311,7 @@ def far_ends(context: PlanContext, name: str) -> list[FactorLevel]:
     """The lowest and the highest value that a range surely allows."""
     limit = context.contract.limit(name)
     reach = list(ends(context, limit)) if limit is not None and limit.binding else []
-    return [min(reach, key=lambda one: one.value), max(reach, key=lambda one: one.value)] if reach else []
+    return [min(reach, key=lambda level: level.value), max(reach, key=lambda level: level.value)] if reach else []
 
 
 def _by_traits(context: PlanContext, name: str) -> Iterator[FactorLevel]:
@@ -328,7 +330,7 @@ def _by_traits(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def _listed(name: str, *values: Any) -> Iterator[FactorLevel]:
-    yield from {one.label: one for one in (factor_level(name, value) for value in values)}.values()
+    yield from {level.label: level for level in (factor_level(name, value) for value in values)}.values()
 
 
 _KNOWN: Final[Mapping[str, Callable[[PlanContext, str], Iterator[FactorLevel]]]] = {

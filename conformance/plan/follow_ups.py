@@ -237,7 +237,7 @@ def _cuts_of_classes(context: PlanContext, name: str, patch: Patch, texts: Seque
         cut = {**body, "stop": stop}
         if stops and context.may_send(cut):
             # some targets drop the space that a text begins with, so that a space may cut a text before it is seen
-            groups = [part("cut", f"classes {name}", "with")] if all(one.strip(" ") for one in stops) else []
+            groups = [part("cut", f"classes {name}", "with")] if all(sequence.strip(" ") for sequence in stops) else []
             case = context.case("cut", cut, *groups)
             yield CaseGroup("learned", Rank.ESSENTIAL, (case,))
             return

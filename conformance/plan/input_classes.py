@@ -47,11 +47,11 @@ class Exercised:
 
     @property
     def wanted(self) -> tuple[ListedClass, ...]:
-        return tuple(one for one in self.classes if not one.excluded)
+        return tuple(listed for listed in self.classes if not listed.excluded)
 
     @property
     def missed(self) -> tuple[ListedClass, ...]:
-        return tuple(one for one in self.wanted if one.key not in self.by)
+        return tuple(listed for listed in self.wanted if listed.key not in self.by)
 
     @property
     def met(self) -> int:
@@ -69,23 +69,26 @@ def exercised(context: PlanContext, cases: Iterable[RequestCase]) -> Exercised:
 
 def input_classes(context: PlanContext) -> tuple[ListedClass, ...]:
     """Every class of every input that the contract documents, invalid ones as far as their refusal is promised."""
-    found: tuple[ListedClass, ...] | None = context.memo.get("input classes")
-    if found is None:
+    classes: tuple[ListedClass, ...] | None = context.memo.get("input classes")
+    if classes is None:
         every = (*_of_the_body(context), *_of_the_rest(context))
-        found = context.memo["input classes"] = tuple({one.key: one for one in reversed(every)}.values())[::-1]
-    return found
+        by_key = {listed.key: listed for listed in reversed(every)}
+        classes = context.memo["input classes"] = tuple(by_key.values())[::-1]
+    return classes
 
 
 def _of_the_body(context: PlanContext) -> Iterator[ListedClass]:
-    texts = [one for one in text_classes(context.contract) if _fits(context, one)]
+    texts = [input_class for input_class in text_classes(context.contract) if _fits(context, input_class)]
     breaking = list(breaking_classes(context))
     for name in context.contract.parameters:
         if not context.has(name):
             continue
-        for one in valid_classes(context.contract, name):
-            expected = _expected(context, one)
+        for input_class in valid_classes(context.contract, name):
+            expected = _expected(context, input_class)
             if expected is not Validity.INVALID:
-                yield ListedClass(one.path, one.name, expected, one.key, _excluded(context, one))
+                yield ListedClass(
+                    input_class.path, input_class.name, expected, input_class.key, _excluded(context, input_class)
+                )
         for text in texts:
             if top(text.path) == name:
                 yield ListedClass(text.path, text.name, Validity.VALID, text.key)
@@ -95,23 +98,27 @@ def _of_the_body(context: PlanContext) -> Iterator[ListedClass]:
                 yield ListedClass(path, label, Validity.INVALID, key, excluded)
 
 
-def _expected(context: PlanContext, one: InputClass) -> Validity:
+def _expected(context: PlanContext, input_class: InputClass) -> Validity:
     """The validity of a request that has the class; an option of streams needs a stream."""
-    streamed = {"stream": True} if top(one.path) == "stream_options" and context.has("stream") else {}
-    return context.validity_alone({**streamed, **one.patch})
+    streamed = {"stream": True} if top(input_class.path) == "stream_options" and context.has("stream") else {}
+    return context.validity_alone({**streamed, **input_class.patch})
 
 
-def _fits(context: PlanContext, one: TextClass) -> bool:
-    value: Any = [one.value] if one.path.endswith("[]") else {"1": one.value} if one.path.endswith(".*") else one.value
-    return context.validity_alone({top(one.path): value}) is Validity.VALID
+def _fits(context: PlanContext, text: TextClass) -> bool:
+    value: Any = text.value
+    if text.path.endswith("[]"):
+        value = [text.value]
+    elif text.path.endswith(".*"):
+        value = {"1": text.value}
+    return context.validity_alone({top(text.path): value}) is Validity.VALID
 
 
-def _excluded(context: PlanContext, one: InputClass) -> str:
+def _excluded(context: PlanContext, input_class: InputClass) -> str:
     """Why no request has the class."""
-    name = top(one.path)
+    name = top(input_class.path)
     if name == "model":
         return "does not name the model of the run"
-    if name in COSTLY and is_number(one.value) and one.value > MOST_COSTLY:
+    if name in COSTLY and is_number(input_class.value) and input_class.value > MOST_COSTLY:
         return "costs more than it shows"
     return ""
 

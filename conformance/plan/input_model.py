@@ -169,7 +169,7 @@ def member(contract: Contract, path: str, value: Any) -> Any:
     name = top(path)
     steps = [step.replace("*", BIAS_TOKENS[0]) for step in path[len(name) :].replace("[]", ".[]").split(".")[1:]]
     examples = [example for example in contract.examples.get(name, ()) if isinstance(example, Mapping)]
-    fitting = [one for depth in (steps, steps[:-1]) for one in examples if _holds(one, depth)]
+    fitting = [example for depth in (steps, steps[:-1]) for example in examples if _holds(example, depth)]
     return _placed(fitting[0] if fitting else {}, steps, value)
 
 
@@ -193,7 +193,7 @@ def invalid_classes(contract: Contract, path: str, schema: Mapping[str, Any]) ->
     for name, position, whole in _in_turn(contract, path, schema, alike.items()):
         yield InputClass(path, f"{name}{position}", whole, look_alike=True)
     seen = {dumps(value) for value in alike.values()}
-    wrong = [one for one in _wrong_types(schema, nested=path != top(path)) if dumps(one[1]) not in seen]
+    wrong = [labelled for labelled in _wrong_types(schema, nested=path != top(path)) if dumps(labelled[1]) not in seen]
     for name, position, whole in _in_turn(contract, path, schema, wrong[-MOST_DEEP:] if deep else wrong):
         any_value = path == top(path) and name in WRONG_NAMES.values()
         yield InputClass(path, f"{name}{position}", whole, any_value=any_value)
@@ -412,10 +412,10 @@ def _spellings(name: str, limit: Limit | None, *, whole: bool) -> Iterator[Input
     """A number that a parser sees to be the same, written in another way."""
     number = inside(limit, (1, 2, 0, 3))
     if number is not None and number == int(number):
-        one = int(number)
-        yield InputClass(name, "a whole number with a point", float(one))
-        yield InputClass(name, "a number with an exponent", float(one), spelled=f"{one}e0")
-        yield InputClass(name, "a number with a large exponent", float(one), spelled=f"{one}00E-2")
+        whole_number = int(number)
+        yield InputClass(name, "a whole number with a point", float(whole_number))
+        yield InputClass(name, "a number with an exponent", float(whole_number), spelled=f"{whole_number}e0")
+        yield InputClass(name, "a number with a large exponent", float(whole_number), spelled=f"{whole_number}00E-2")
     if limit is None or limit.place(0) is not Validity.INVALID:
         yield InputClass(name, "minus zero", 0 if whole else -0.0, spelled="-0")
 

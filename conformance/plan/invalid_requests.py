@@ -90,20 +90,23 @@ def _every_class(context: PlanContext, drawn: Iterable[Mapping[str, Any]]) -> It
     rows_sent = 0  # so that a class meets one setting after another
     paired: set[str] = set()  # keywords of which a class was sent on both channels
     for row in _rows(context):
-        found = _breaking(context, row, turn)
-        found = [*found[:1], *(one for one in found[1:] if (row.params.get("parameter"), one[0]) not in drawn_too)]
-        for index, (label, patch) in enumerate(found):
+        changes_of_row = _breaking(context, row, turn)
+        changes_of_row = [
+            *changes_of_row[:1],
+            *(change for change in changes_of_row[1:] if (row.params.get("parameter"), change[0]) not in drawn_too),
+        ]
+        for index, (label, patch) in enumerate(changes_of_row):
             if is_oversized(context, patch):
                 continue  # see `oversized_counts`
             keyword = str(row.params.get("keyword", row.id))
             # few classes of a row do not meet all settings, so that one of them is sent on both channels
-            both = not index and (len(found) <= FEW or keyword not in paired or turn == context.seed)
+            both = not index and (len(changes_of_row) <= FEW or keyword not in paired or turn == context.seed)
             paired.add(keyword)
             # twice, because the classes of a row are rotated by one from row to row
-            number = ORDER[(index + 2 * rows_sent) % len(found) % len(ORDER)]
+            number = ORDER[(index + 2 * rows_sent) % len(changes_of_row) % len(ORDER)]
             cases = _cases(context, row, label, patch, number, both=both)
             yield CaseGroup("values", _rank(context, row, index), tuple(cases))
-        turn += bool(found)
+        turn += bool(changes_of_row)
         rows_sent += 1
 
 
@@ -122,7 +125,7 @@ def _breaking(context: PlanContext, row: Requirement, turn: int) -> list[tuple[s
     rule = next((rule for rule in context.contract.combinations if rule.id == wanted), None)
     if rule is not None:
         return _combination(context, rule)
-    return [one for one in _changes(context, row, turn) if _breaks_one_rule(context, one[1])]
+    return [change for change in _changes(context, row, turn) if _breaks_one_rule(context, change[1])]
 
 
 def breaking_classes(context: PlanContext) -> Iterator[tuple[str, str, Mapping[str, Any], str]]:
@@ -365,7 +368,7 @@ def _pair(
 
 def _stops(context: PlanContext) -> list[Any]:
     """Stop sequences that the contract surely allows; one of unclear validity where it allows none."""
-    found = [level.value for one in factors(context) if one.name == "stop" for level in one.levels[1:]]
+    found = [level.value for factor in factors(context) if factor.name == "stop" for level in factor.levels[1:]]
     return [stop for stop in found if context.validity_alone({"stop": stop}) is Validity.VALID] or [
         likely_stop(context)
     ]
@@ -384,9 +387,9 @@ def _combination(context: PlanContext, rule: Combination) -> list[tuple[str, dic
 
 def _is_broken(context: PlanContext, rule: Combination, patch: Mapping[str, Any]) -> bool:
     body = context.body(patch)
-    others = (one for one in context.contract.combinations if one.id != rule.id)
+    others = (other for other in context.contract.combinations if other.id != rule.id)
     invalid = context.validity(dumps(body).encode(), body) is Validity.INVALID
-    return invalid and (patch == rule.example or not any(combines(context.contract, one, body) for one in others))
+    return invalid and (patch == rule.example or not any(combines(context.contract, other, body) for other in others))
 
 
 def _variants(context: PlanContext, rule: Combination) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -396,7 +399,8 @@ def _variants(context: PlanContext, rule: Combination) -> Iterator[tuple[str, di
     ((name, example),) = rule.example.items()
     if isinstance(example, Mapping):
         for key in example:
-            known = [one.get(key) for one in context.contract.examples.get(name, ()) if isinstance(one, Mapping)]
+            documented = context.contract.examples.get(name, ())
+            known = [value.get(key) for value in documented if isinstance(value, Mapping)]
             if len(example) == 1 and all(isinstance(word, str) for word in known) and example[key] not in known:
                 yield from ((label, {name: {key: word}}) for label, word in near_misses(known))
                 yield "absent", {name: {}}
@@ -427,7 +431,7 @@ def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterato
         case "nullable":
             yield "null", None
         case "enum":
-            allowed = [one for branch in branches(context.contract.parameters[path].schema) for one in branch["enum"]]
+            allowed = [word for branch in branches(context.contract.parameters[path].schema) for word in branch["enum"]]
             yield from near_misses(allowed)
         case "type" | "coercion":
             classes = list(_classes(context, path, keyword))

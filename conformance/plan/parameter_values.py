@@ -31,8 +31,8 @@ class FactorLevel:
         return all(_same(body.get(name, MISSING), value) for name, value in self.patch.items())
 
 
-def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and one == other
+def _same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and value == other
 
 
 def factor_level(name: str, value: Any) -> FactorLevel:
@@ -79,7 +79,7 @@ def _typed(name: str, schema: Mapping[str, Any], limit: Limit | None) -> Iterato
         case "boolean":
             yield from (True, False)
         case "integer":
-            number = inside(limit, [one for one in _NUMBERS if one == int(one)])
+            number = inside(limit, [number for number in _NUMBERS if number == int(number)])
             yield 1 if number is None else int(number)
         case "number":
             number = inside(limit, _NUMBERS)

@@ -13,8 +13,8 @@ state. `STATES` is that machine:
 
 A lower budget than the profile's adds a last phase, `left out`: what the profile has and the budget has not.
 
-Before each phase everything that is still to come is planned with what is known by then, because a small budget must
-know what it will be needed for. `PARTS` lists the generators of requests. Each declares the phases that it
+Before each phase but the first everything that is still to come is planned with what is known by then, because a small
+budget must know what it will be needed for. `PARTS` lists the generators of requests. Each declares the phases that it
 contributes to (the others are planned without it) and its input: what of the target it looks at. Generators that look
 at accepted and rejected values only are run again only when these have changed, see `factors.accepted_values`.
 """
@@ -213,7 +213,9 @@ class Planner:
             remaining = self._remaining(ceiling)
             remaining.requests += state.follow_ups if self.context.full else 0
             rejected = self.known.rejections
-            yield from self._send(state.phase, self._choose(self._ahead(ORDER[index:]), remaining))
+            # the base request is sent whatever else is, and decides what that is
+            to_come = ORDER[index:] if index else (state.phase,)
+            yield from self._send(state.phase, self._choose(self._ahead(to_come), remaining))
             if state.repeats_base and self._base_is_refused():
                 self.known.rejects_temperature_zero = True
                 yield from self._send(state.phase, self._choose(self._ahead((state.phase,)), self._remaining(ceiling)))
@@ -345,7 +347,7 @@ class Planner:
     def _planned(self, phases: Collection[str]) -> Iterator[CaseGroup]:
         """The case groups of these phases; with `select`, those that show something selected."""
         for case_group in self._case_groups.of(self.now, phases):
-            if not self.select or not case_group.rank or self._serving.by(case_group) & self._wanted:
+            if not self.select or not case_group.rank or self._serving.goals(case_group) & self._wanted:
                 yield case_group
 
     def _base_is_refused(self) -> bool:

@@ -25,13 +25,13 @@ def share(budget: Budget, part: float) -> Budget:
     return Budget(kept(budget.requests), kept(budget.completion_tokens), kept(budget.prompt_tokens), budget.seconds)
 
 
-def smaller(one: Budget, other: Budget) -> Budget:
+def smaller(first: Budget, second: Budget) -> Budget:
     """The lower ceiling of each kind."""
 
     def least(a: float | None, b: float | None) -> float | None:
         return b if a is None else a if b is None else min(a, b)
 
-    return Budget(*(least(getattr(one, name), getattr(other, name)) for name in _CEILINGS))  # type: ignore[arg-type]
+    return Budget(*(least(getattr(first, name), getattr(second, name)) for name in _CEILINGS))  # type: ignore[arg-type]
 
 
 _CEILINGS: Final = ("requests", "completion_tokens", "prompt_tokens", "seconds")

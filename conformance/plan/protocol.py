@@ -204,7 +204,7 @@ def _unauthorized(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
 
 def _raw(context: PlanContext, member: str, value: bytes) -> bytes:
     """The base request with the value of one member given as bytes that no encoder would write."""
-    rest = dumps({name: one for name, one in context.base.items() if name != member}).encode()
+    rest = dumps({name: other for name, other in context.base.items() if name != member}).encode()
     return rest[:-1] + b',"' + member.encode() + b'":' + value + b"}"
 
 

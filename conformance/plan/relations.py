@@ -123,16 +123,16 @@ def _pair(
     kind: str,
     key: str,
     roles: tuple[str, str],
-    one: Patch,
-    other: Patch,
+    first: Patch,
+    second: Patch,
     *,
     rank: int = Rank.NORMAL,
 ) -> Iterator[CaseGroup]:
     """A group of two requests, where the contract allows both."""
-    if _may_send(context, one) and _may_send(context, other):
+    if _may_send(context, first) and _may_send(context, second):
         cases = [
             context.case("relation", context.body(patch), part(kind, key, role))
-            for role, patch in zip(roles, (one, other), strict=True)
+            for role, patch in zip(roles, (first, second), strict=True)
         ]
         yield CaseGroup("values", rank, tuple(cases))
 
@@ -206,10 +206,10 @@ def _best(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     if not context.full or name != "plain" or not context.has("best_of", "n", "logprobs", "temperature", "max_tokens"):
         return
     ground = {**setting, "temperature": 1, "max_tokens": 2, "logprobs": 1}
-    one = {**ground, "n": SINGLES}
+    single = {**ground, "n": SINGLES}
     best = {**ground, "best_of": context.number("best_of", 20), "prompt": [PROMPT] * AT_ONCE}
-    if best["best_of"] == 20 and _may_send(context, one) and _may_send(context, best):
-        request = [one, *[best] * (BESTS // AT_ONCE)]
+    if best["best_of"] == 20 and _may_send(context, single) and _may_send(context, best):
+        request = [single, *[best] * (BESTS // AT_ONCE)]
         roles = ("one", *["best"] * (BESTS // AT_ONCE))
         cases = [
             context.case("relation", context.body(patch), part("best", name, role))
@@ -252,7 +252,7 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     allowed = [key for key in nullable if context.has(key) and f"{key}=null" not in context.known.refused]
     nulls = {key: None for key in allowed if key not in kept}
     each = context.full and name == "plain"
-    for key, patch in {one: {one: None} for one in nulls}.items() if each else [("all", nulls)]:
+    for key, patch in {key: {key: None} for key in nulls}.items() if each else [("all", nulls)]:
         if patch:
             # the effect of a penalty shows where words occur again
             more = (
@@ -476,8 +476,8 @@ def _ban(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]
         return
     for banned, other in (BIAS_TOKENS, BIAS_TOKENS[::-1]):
         both = {**setting, "logit_bias": dict.fromkeys(BIAS_TOKENS, 100)}
-        one = {**setting, "logit_bias": {banned: -100, other: 100}}
-        yield from _pair(context, "ban", f"{banned} {name}", ("forced", "with"), both, one)
+        one_banned = {**setting, "logit_bias": {banned: -100, other: 100}}
+        yield from _pair(context, "ban", f"{banned} {name}", ("forced", "with"), both, one_banned)
 
 
 def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -486,10 +486,10 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
         return
     index = 0
     limit = {"max_tokens": TOKENS_MANY} if context.has("max_tokens") else {}
-    found = sample_levels(context.contract, "response_format")
-    for one in found if context.full else sorted(found, key=lambda level: "schema" not in dumps(level.value)):
-        wanted = one.value.get("type") if isinstance(one.value, Mapping) else None
-        patch = {**setting, **one.patch, **limit}
+    levels = sample_levels(context.contract, "response_format")
+    for level in levels if context.full else sorted(levels, key=lambda level: "schema" not in dumps(level.value)):
+        wanted = level.value.get("type") if isinstance(level.value, Mapping) else None
+        patch = {**setting, **level.patch, **limit}
         if wanted not in {"json_object", "json_schema"} or not _may_send(context, patch):
             continue
         streamed = (
@@ -508,7 +508,7 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
         for more in ways:
             if _may_send(context, {**patch, **more}):
                 probe = context.case(
-                    "relation", context.body(patch, more), part("json", f"{one.label} {name}", "probe")
+                    "relation", context.body(patch, more), part("json", f"{level.label} {name}", "probe")
                 )
                 yield CaseGroup("values", Rank.NORMAL, (probe,))
         index += 1
@@ -521,9 +521,9 @@ def _channel(context: PlanContext, name: str, setting: Patch) -> Patch:
 def _reported_value(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     reported = context.contract.by_role(Role.REPORTED)
     if context.has(reported) and name == "plain":
-        for one in sample_levels(context.contract, reported):
-            if _may_send(context, one.patch):
-                probe = context.case("relation", context.body(one.patch), part("tier", one.label, "probe"))
+        for level in sample_levels(context.contract, reported):
+            if _may_send(context, level.patch):
+                probe = context.case("relation", context.body(level.patch), part("tier", level.label, "probe"))
                 yield CaseGroup("values", Rank.NORMAL, (probe,))
 
 

@@ -51,15 +51,6 @@ class RequirementCoverage:
         """The ids of the requirements that a case is expected to show."""
         return self._by_content(case).union(self._by_group(case))
 
-    def by(self, case_group: CaseGroup) -> frozenset[str]:
-        """The ids of the requirements that a case group shows, those of its follow-ups included."""
-        if case_group.served is None:
-            later = case_group.then.cases if case_group.then else ()
-            shown = frozenset(name for case in (*case_group.cases, *later) for name in self.of(case))
-            object.__setattr__(case_group, "served", shown)
-            return shown
-        return case_group.served
-
     def forms(self, case: RequestCase) -> frozenset[str]:
         """The documented forms of values that a valid case has: a row that speaks of several needs each of them."""
         if case.validity is not Validity.VALID or not isinstance(case.body, Mapping):
@@ -68,10 +59,13 @@ class RequirementCoverage:
         return frozenset(forms[form] for forms, value in documented for form in forms_of(value) & forms.keys())
 
     def goals(self, case_group: CaseGroup) -> frozenset[str]:
-        """The requirements that a case group shows, and the documented forms of values that it has."""
+        """The ids of the requirements that a case group shows, and the documented forms of values that it has.
+
+        Those of its follow-ups are included.
+        """
         if case_group.goals is None:
-            later = case_group.then.cases if case_group.then else ()
-            goals = self.by(case_group).union(*(self.forms(case) for case in (*case_group.cases, *later)))
+            cases = (*case_group.cases, *(case_group.then.cases if case_group.then else ()))
+            goals = frozenset[str]().union(*map(self.of, cases), *map(self.forms, cases))
             object.__setattr__(case_group, "goals", goals)
             return goals
         return case_group.goals

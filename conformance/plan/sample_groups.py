@@ -49,7 +49,7 @@ def bursts(context: PlanContext) -> Iterator[CaseGroup]:
 
 def burst_first(cases: tuple[RequestCase, ...]) -> tuple[tuple[RequestCase, ...], int]:
     """The cases of a phase with those of its burst first, and how many these are."""
-    at_once = [case for case in cases if any(one.kind == "burst" and one.role[:5] == "burst" for one in case.groups)]
+    at_once = [case for case in cases if any(part.kind == "burst" and part.role[:5] == "burst" for part in case.groups)]
     return (*at_once, *(case for case in cases if case not in at_once)), len(at_once)
 
 

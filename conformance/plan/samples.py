@@ -32,7 +32,7 @@ from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, configuration, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.internal.conjecture import providers
+from hypothesis.internal.conjecture import engine, providers
 from hypothesis.internal.constants_ast import Constants
 from hypothesis.strategies import SearchStrategy
 
@@ -60,6 +60,7 @@ SPARE: Final = 1.5  # invalid bodies for each that must be sent: a target may re
 HOSTS: Final = 4  # valid bodies that are tried for a wrong value, which may break a second rule in some of them
 OF_EACH: Final = 2  # invalid bodies of each valid one that come before any others: the ratio of what must be sent
 NAMED, NAMED_GATE = 4, 2  # arbitrary values that are drawn for each parameter
+MOST_REJECTED: Final = 50  # values before hypothesis gives up: by then it has found all that it finds in 500
 SPECIAL: Final = ("<|endoftext|>", "<s>", "</s>", "[INST]")  # single tokens to some models: an echo may lack them
 # Text that breaks careless code which builds streams, pages, templates or terminal output from it.
 LOOK_ALIKES: Final = (
@@ -144,20 +145,25 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
 
 def _enriched(context: PlanContext, bodies: list[Body], enumerated: Sequence[CoverageClass]) -> list[Body]:
     """The bodies, each with one more value that schemathesis calls valid where that leaves it valid and cheap."""
-    values = _shuffled(context, [one for one in enumerated if one.positive and one.member and one.value is not MISSING])
+    valid = [listed for listed in enumerated if listed.positive and listed.member and listed.value is not MISSING]
+    values = _shuffled(context, valid)
     enriched: dict[bytes, Body] = {}
     for body in bodies:
-        turn = next((one for one in values if _suits(context, body, one)), None)
-        if turn is not None:
-            values.remove(turn)
-            body = with_member(body, turn.member, turn.value)
+        chosen = next((valid_class for valid_class in values if _suits(context, body, valid_class)), None)
+        if chosen is not None:
+            values.remove(chosen)
+            body = with_member(body, chosen.member, chosen.value)
         enriched.setdefault(dumps(body).encode(), body)
     return list(enriched.values())
 
 
-def _suits(context: PlanContext, body: Body, one: CoverageClass) -> bool:
-    free = one.member not in {"model", "prompt", *body} and not isinstance(one.value, (list, dict))
-    return free and one.value == _rounded(one.value) and is_sure(context, with_member(body, one.member, one.value))
+def _suits(context: PlanContext, body: Body, valid_class: CoverageClass) -> bool:
+    free = valid_class.member not in {"model", "prompt", *body} and not isinstance(valid_class.value, (list, dict))
+    return (
+        free
+        and valid_class.value == _rounded(valid_class.value)
+        and is_sure(context, with_member(body, valid_class.member, valid_class.value))
+    )
 
 
 def _with_invalid(context: PlanContext, bodies: Sequence[Body], enumerated: Sequence[CoverageClass]) -> Iterator[Body]:
@@ -187,9 +193,9 @@ def _with_invalid(context: PlanContext, bodies: Sequence[Body], enumerated: Sequ
 def _wrong_values(context: PlanContext, enumerated: Sequence[CoverageClass]) -> Iterator[tuple[str, Any]]:
     """Values that break the contract by themselves, a different parameter each time, enumerated and drawn in turn."""
     by_name: dict[str, list[Any]] = {name: [] for name in _shuffled_names(context)}
-    for one in _shuffled(context, [one for one in enumerated if not one.positive]):
-        if one.member in by_name and not (one.member == "model" and one.value is MISSING):
-            by_name[one.member].append(one.value)
+    for wrong_class in _shuffled(context, [wrong_class for wrong_class in enumerated if not wrong_class.positive]):
+        if wrong_class.member in by_name and not (wrong_class.member == "model" and wrong_class.value is MISSING):
+            by_name[wrong_class.member].append(wrong_class.value)
     names = [name for name in by_name if context.has(name)]
     values = st.fixed_dictionaries(dict.fromkeys(names, anything()))
     for drawn in _collect(values, 1 + (NAMED if context.full else NAMED_GATE), context.seed)[1:]:  # the first is zeros
@@ -215,7 +221,9 @@ def anything() -> SearchStrategy[Any]:
 
 def _shuffled(context: PlanContext, classes: Sequence[CoverageClass]) -> list[CoverageClass]:
     """In an order that the seed decides."""
-    return sorted(classes, key=lambda one: _order(context, f"{one.member} {one.positive} {dumps(_shown(one.value))}"))
+    return sorted(
+        classes, key=lambda listed: _order(context, f"{listed.member} {listed.positive} {dumps(_shown(listed.value))}")
+    )
 
 
 def _shuffled_names(context: PlanContext) -> list[str]:
@@ -238,7 +246,7 @@ def _patches(context: PlanContext) -> SearchStrategy[Body]:
 
     sure = free_text().filter(carries)
     strategies = {"prompt": sure, "suffix": sure, "user": sure, "seed": st.integers(0, 2**31)}
-    return st.fixed_dictionaries({name: one for name, one in strategies.items() if context.has(name)})
+    return st.fixed_dictionaries({name: strategy for name, strategy in strategies.items() if context.has(name)})
 
 
 def _keep(context: PlanContext, found: dict[bytes, Body], body: Body) -> Body:
@@ -285,11 +293,14 @@ def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Bod
 
 @contextmanager
 def _isolated_hypothesis() -> Iterator[None]:
-    """Draw the same everywhere, and leave no files.
+    """Draw the same everywhere, leave no files, and do not search long for values that do not exist.
 
     hypothesis mixes in constants from the source of whatever modules of the user's are loaded, so that one seed would
-    give other bodies in another folder; and it keeps its tables of characters in the working directory.
+    give other bodies in another folder; it keeps its tables of characters in the working directory; and it rejects
+    hundreds of values before it gives up, for which schemathesis waits where no value has the class that it is after.
     """
+    rejected = engine.INVALID_THRESHOLD_BASE
+    engine.INVALID_THRESHOLD_BASE = MOST_REJECTED
     home = configuration.storage_directory(intent_to_write=False).home_directory
     mined = providers._get_local_constants
     providers.CONSTANTS_CACHE.cache.clear()
@@ -298,6 +309,7 @@ def _isolated_hypothesis() -> Iterator[None]:
     try:
         yield
     finally:
+        engine.INVALID_THRESHOLD_BASE = rejected
         configuration.set_hypothesis_home_dir(home)
         providers._get_local_constants = mined
         providers.CONSTANTS_CACHE.cache.clear()
@@ -314,30 +326,30 @@ def _cache() -> Path:
 
 def _bodies(context: PlanContext, owed: Sequence[str]) -> SearchStrategy[Body]:
     """Bodies with a few parameters each: any text where any text does, factor levels and ranges elsewhere."""
-    members = {one.name: _members(context, one) for one in factors(context)}
+    members = {factor.name: _members(context, factor) for factor in factors(context)}
     prompt = members.pop("prompt", st.just({"prompt": context.bare["prompt"]}))
     if members.pop("max_tokens", None) is not None:
-        prompt = st.tuples(prompt, st.integers(1, 4)).map(lambda both: {**both[0], "max_tokens": both[1]})
+        prompt = st.tuples(prompt, st.integers(1, 4)).map(lambda pair: {**pair[0], "max_tokens": pair[1]})
     owed = ["channel" if name in {"stream", "stream_options"} else name for name in owed]
 
     @st.composite
     def drawn_body(choose: st.DrawFn) -> Body:
         body: Body = {**context.bare, **choose(prompt)}
-        some = choose(st.lists(st.sampled_from(sorted(members)), max_size=4, unique=True)) if members else []
-        for name in dict.fromkeys((*some, *(one for one in owed if one in members))):
+        chosen = choose(st.lists(st.sampled_from(sorted(members)), max_size=4, unique=True)) if members else []
+        for name in dict.fromkeys((*chosen, *(name for name in owed if name in members))):
             body.update(choose(members[name]))
         return body
 
     return drawn_body()
 
 
-def _members(context: PlanContext, one: Factor) -> SearchStrategy[Body]:
+def _members(context: PlanContext, factor: Factor) -> SearchStrategy[Body]:
     """The members that a factor adds to a body."""
     text = free_text()
-    match one.name:
+    match factor.name:
         case "channel":
             patches = [
-                {key: value for key, value in level.patch.items() if value is not MISSING} for level in one.levels
+                {key: value for key, value in level.patch.items() if value is not MISSING} for level in factor.levels
             ]
             return st.sampled_from(patches[1:])
         case "prompt":
@@ -353,14 +365,14 @@ def _members(context: PlanContext, one: Factor) -> SearchStrategy[Body]:
         case "logit_bias":
             strategy = st.dictionaries(st.integers(33, 250).map(str), st.integers(-5, 5), max_size=3)
         case _:
-            strategy = _from_levels(context, one)
-    return strategy.map(lambda value: {one.name: value})
+            strategy = _from_levels(context, factor)
+    return strategy.map(lambda value: {factor.name: value})
 
 
-def _from_levels(context: PlanContext, one: Factor) -> SearchStrategy[Any]:
-    values = [level.value for level in one.levels if level.value is not MISSING]
-    limit = context.contract.limit(one.name)
-    types = context.contract.parameters[one.name].types
+def _from_levels(context: PlanContext, factor: Factor) -> SearchStrategy[Any]:
+    values = [level.value for level in factor.levels if level.value is not MISSING]
+    limit = context.contract.limit(factor.name)
+    types = context.contract.parameters[factor.name].types
     if "number" in types and limit is not None and limit.low is not None and limit.high is not None:
         low, width = limit.low, limit.high - limit.low
         inside = st.integers(1, 999).map(lambda share: round(low + width * share / 1000, 4))

@@ -55,7 +55,7 @@ SETTINGS: Final = (
     Setting("echo", lambda request: request.echo, {"echo": True}),
     Setting("logprobs", lambda request: request.logprobs is not None, {"logprobs": 1}),
     Setting("suffix", lambda request: bool(request.get("suffix")), {"suffix": SUFFIX}),
-    Setting("ids", lambda request: any(isinstance(one, tuple) for one in request.prompts), {"prompt": list(IDS)}),
+    Setting("ids", lambda request: any(isinstance(prompt, tuple) for prompt in request.prompts), {"prompt": list(IDS)}),
     Setting("1 token", lambda request: request.max_tokens == 1, {"max_tokens": 1}),
     Setting("0 tokens", lambda request: request.max_tokens == 0, {"max_tokens": 0}),
 )

@@ -109,7 +109,7 @@ def occurring(texts: Sequence[str], size: int) -> list[list[str]]:
         if any(set(found) & set(stops) for stops in lists):
             continue
         for stops in lists:
-            fitting = next((one for one in found if len(stops) < size and _each_cuts(texts, [*stops, one])), None)
+            fitting = next((stop for stop in found if len(stops) < size and _each_cuts(texts, [*stops, stop])), None)
             if fitting is not None:
                 stops.append(fitting)
                 break

@@ -106,13 +106,13 @@ def classes_in_doubt(context: PlanContext) -> list[FactorLevel]:
 def _levels(context: PlanContext) -> list[FactorLevel]:
     found: dict[str, FactorLevel] = {}
     batches = {dumps(list(prompts)) for _, prompts in _batches()}
-    for one in _classes(context):
-        if one.path == "prompt[]" and dumps(one.value) in batches:
+    for input_class in _classes(context):
+        if input_class.path == "prompt[]" and dumps(input_class.value) in batches:
             continue
-        level = factor_level(*next(iter(one.patch.items())))
-        if "stream_options" in one.patch and context.has("stream"):
-            level = FactorLevel(level.label, {"stream": True, **one.patch})
-        if not one.spelled and context.validity_alone(level.patch) is Validity.VALID:
+        level = factor_level(*next(iter(input_class.patch.items())))
+        if "stream_options" in input_class.patch and context.has("stream"):
+            level = FactorLevel(level.label, {"stream": True, **input_class.patch})
+        if not input_class.spelled and context.validity_alone(level.patch) is Validity.VALID:
             found.setdefault(dumps(level.patch), level)
     return list(found.values())
 
@@ -120,21 +120,21 @@ def _levels(context: PlanContext) -> list[FactorLevel]:
 def _classes(context: PlanContext) -> Iterator[InputClass]:
     for name in context.contract.parameters:
         if name not in ELSEWHERE and context.has(name):
-            for one in valid_classes(context.contract, name):
-                costs = name in COSTLY and is_number(one.value) and one.value > MOST_COSTLY
-                if one.value not in (MISSING, None) and not costs:
-                    yield one
+            for input_class in valid_classes(context.contract, name):
+                costs = name in COSTLY and is_number(input_class.value) and input_class.value > MOST_COSTLY
+                if input_class.value not in (MISSING, None) and not costs:
+                    yield input_class
 
 
 def _spelled(context: PlanContext) -> Iterator[CaseGroup]:
     """Numbers that are written in another way, each way in one request: valid, as JSON has them equal."""
     ways: dict[str, dict[str, InputClass]] = {}
-    for one in _classes(context):
-        if one.spelled and context.validity_alone(one.patch) is Validity.VALID:
-            ways.setdefault(one.name, {})[one.path] = one
+    for input_class in _classes(context):
+        if input_class.spelled and context.validity_alone(input_class.patch) is Validity.VALID:
+            ways.setdefault(input_class.name, {})[input_class.path] = input_class
     for way, members in ways.items():
-        values = {name: one.value for name, one in members.items()}
-        content = spelled(context.body(values), {name: one.spelled for name, one in members.items()})
+        values = {name: input_class.value for name, input_class in members.items()}
+        content = spelled(context.body(values), {name: input_class.spelled for name, input_class in members.items()})
         key = f"request.{next(iter(members))}.accepts {way}"
         control = context.case("base", context.base, part("accept", key, "control"))
         validity = context.validity_of(context.body(values))
@@ -151,13 +151,16 @@ def spelled(body: Mapping[str, Any], numbers: Mapping[str, str]) -> bytes:
 def _open(context: PlanContext) -> Iterator[CaseGroup]:
     """What the contract leaves open, many in one request: whatever becomes of it, the reply is judged as any other."""
     by_name: dict[str, list[InputClass]] = {}
-    for one in _classes(context):
-        if context.validity_alone(one.patch) is Validity.UNSPECIFIED:
-            by_name.setdefault(next(iter(one.patch)), []).append(one)
+    for input_class in _classes(context):
+        if context.validity_alone(input_class.patch) is Validity.UNSPECIFIED:
+            by_name.setdefault(next(iter(input_class.patch)), []).append(input_class)
     for index in range(min(MOST_OPEN, max(map(len, by_name.values()), default=0))):
         members = {name: found[index] for name, found in by_name.items() if index < len(found)}
-        values = {name: one.value for name, one in members.items()}
-        content = spelled(context.body(values), {name: one.spelled for name, one in members.items() if one.spelled})
+        values = {name: input_class.value for name, input_class in members.items()}
+        content = spelled(
+            context.body(values),
+            {name: input_class.spelled for name, input_class in members.items() if input_class.spelled},
+        )
         case = context.case("edge", content, validity=Validity.UNSPECIFIED)
         yield CaseGroup("rows", Rank.USEFUL, (case,))
 
