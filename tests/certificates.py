@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
@@ -18,13 +18,15 @@ from typing import Any
 
 import pytest
 
-from conformance.certificate import dsse, keys
+from conformance import plan as planning
+from conformance.certificate import dsse, examine, keys, verify
 from conformance.certificate.bundle import hashes
 from conformance.certificate.issue import CERTIFICATE
 from conformance.certificate.statement import CERTIFIED
 from conformance.cli import _guarded
 from conformance.contract import load
 from conformance.contract import requirement_sets as frozen
+from conformance.plan import draw
 from conformance.recording.canonical_json import canonical, digest, sealed
 from conformance.recording.hash_chain import GENESIS, chained_line
 from conformance.recording.plan_lock import NAME as LOCK
@@ -68,16 +70,16 @@ class Case:
         return self.home / "trust"
 
     @property
-    def told(self) -> dict[str, Any]:
+    def statement(self) -> dict[str, Any]:
         return json.loads(b64decode(json.loads(self.certificate.read_bytes())["payload"]))
 
     @property
     def certified(self) -> dict[str, Any]:
-        return self.told["predicate"][CERTIFIED]
+        return self.statement["predicate"][CERTIFIED]
 
     def records(self) -> list[Record]:
         lines = (self.bundle / RECORDING).read_bytes().splitlines()
-        return [{name: one for name, one in json.loads(line).items() if name != "chain"} for line in lines]
+        return [{name: value for name, value in json.loads(line).items() if name != "chain"} for line in lines]
 
     def rechained(self, records: list[Record]) -> None:
         """Write records with a chain that holds: somebody who knows the format cheats."""
@@ -91,9 +93,9 @@ class Case:
 
     def resealed(self, edit: Callable[[dict[str, Any]], None]) -> None:
         """Change the plan, and make it give the hash that it now has."""
-        told = json.loads((self.bundle / LOCK).read_bytes())
-        edit(told)
-        (self.bundle / LOCK).write_bytes(canonical(sealed(told)) + b"\n")
+        plan = json.loads((self.bundle / LOCK).read_bytes())
+        edit(plan)
+        (self.bundle / LOCK).write_bytes(canonical(sealed(plan)) + b"\n")
 
     def replanned(
         self,
@@ -110,8 +112,8 @@ class Case:
             change(records)
         self.rechained(records)
 
-        def as_planned(told: dict[str, Any]) -> None:
-            certified = told["predicate"][CERTIFIED]
+        def as_planned(statement: dict[str, Any]) -> None:
+            certified = statement["predicate"][CERTIFIED]
             certified |= {name: plan[name] for name in ("suite", "contract", "requirements", "claims")}
             certified["plan"] |= {name: plan[name] for name in ("sha256", "nonce", "seed", "profile")}
 
@@ -124,24 +126,24 @@ class Case:
         content = records.read_bytes()
         records.unlink()  # `resigned` reads what is there
         try:
-            self.resigned(lambda told: told["subject"].append(_subject(RECORDING, content)))
+            self.resigned(lambda statement: statement["subject"].append(_subject(RECORDING, content)))
         finally:
             records.write_bytes(content)
         assert self.certified["evidence"]["last"] == last
 
     def resigned(self, edit: Callable[[dict[str, Any]], None] | None = None, key: Path | None = None) -> None:
         """Sign what the bundle holds now, without asking whether it is true."""
-        told, private = self.told, keys.load(key or self.key)
-        found = hashes(self.bundle)
-        told["subject"] = [{"name": name, "digest": {"sha256": found[name]}} for name in sorted(found)]
-        certified = told["predicate"][CERTIFIED]
+        statement, private = self.statement, keys.load(key or self.key)
+        present = hashes(self.bundle)
+        statement["subject"] = [{"name": name, "digest": {"sha256": present[name]}} for name in sorted(present)]
+        certified = statement["predicate"][CERTIFIED]
         certified |= {"keyid": private.public.id, "public_key": str(private.public)}
         if (self.bundle / RECORDING).exists():
             last = self.records()[-1]
             certified["evidence"] |= {"last": last["before"]} if last["record"] == "footer" else {}
         if edit is not None:
-            edit(told)
-        self.certificate.write_bytes(dsse.written(dsse.sign(canonical(told), private)))
+            edit(statement)
+        self.certificate.write_bytes(dsse.written(dsse.sign(canonical(statement), private)))
         for beside in self.certificate.parent.iterdir():
             if beside != self.certificate:
                 beside.unlink()
@@ -152,7 +154,7 @@ def _subject(name: str, content: bytes) -> dict[str, Any]:
 
 
 def call(*arguments: Any) -> int:
-    return _guarded([str(one) for one in arguments], debug=False)
+    return _guarded([str(argument) for argument in arguments], debug=False)
 
 
 @cache
@@ -184,3 +186,34 @@ def copied(folder: Path) -> Case:
     """A copy that a test may tamper with."""
     shutil.copytree(certified().home, folder / "copy")
     return Case(folder / "copy")
+
+
+_examined: dict[tuple[Any, ...], examine.Examined] = {}
+_drawn: dict[tuple[Any, ...], Any] = {}
+
+
+def examine_each_bundle_once(patch: pytest.MonkeyPatch) -> None:
+    """Let `verify` examine a bundle of the same bytes once, and draw the bodies of the same plan once."""
+
+    def examined(folder: Path, specs: Sequence[Path]) -> examine.Examined:
+        key = (*sorted(hashes(folder).items()), *specs_in(specs))
+        if key not in _examined:
+            _examined[key] = examine.examine(folder, specs)
+        return _examined[key]
+
+    def drawn(context: planning.PlanContext) -> Any:
+        key = (
+            context.contract.sha256, context.model, context.full, context.seed, context.without, context.has_key,
+            context.hostile, context.allow_large,
+        )  # fmt: skip
+        if key not in _drawn:
+            _drawn[key] = draw(context)
+        return _drawn[key]
+
+    patch.setattr(verify, "examine", examined)
+    patch.setattr(planning, "draw", drawn)
+
+
+def specs_in(folders: Sequence[Path]) -> list[str]:
+    """The hashes of all files in these folders."""
+    return [digest(path.read_bytes()) for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]

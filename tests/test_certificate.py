@@ -460,7 +460,7 @@ def test_a_certificate_is_an_in_toto_statement_in_a_dsse_envelope(whole):
     envelope = json.loads(whole.certificate.read_bytes())
     assert envelope["payloadType"] == "application/vnd.in-toto+json" == PAYLOAD_TYPE
     assert [sorted(one) for one in envelope["signatures"]] == [["keyid", "sig"]]
-    told = whole.told
+    told = whole.statement
     assert told["_type"] == "https://in-toto.io/Statement/v1"
     assert told["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
     assert {one["name"]: one["digest"]["sha256"] for one in told["subject"]} == hashes(whole.bundle)
@@ -509,7 +509,7 @@ def test_one_value_has_one_form():
 
 
 def test_the_page_loads_nothing_and_hostile_names_stay_text(whole):
-    told = whole.told
+    told = whole.statement
     told["predicate"][CERTIFIED]["target"]["name"] = "</title><script>alert(1)</script>\u202e"
     told["predicate"][CERTIFIED]["issuer"] = "<img src=x>"
     files = drawn(told, "a" * 64)

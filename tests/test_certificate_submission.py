@@ -21,9 +21,7 @@ from conformance.certificate.statement import CERTIFIED
 from conformance.certificate.submission import SCHEMA
 from conformance.cli import COMMANDS, _guarded
 from conformance.config.toml_file import read as read_toml
-from tests.certificates import CLAIMS, NONCE, Case, certified, copied
-
-pytestmark = pytest.mark.rotating
+from tests.certificates import CLAIMS, NONCE, Case, certified, copied, examine_each_bundle_once
 
 ROOT = Path(__file__).parents[1]
 README = f"""# Made-up
@@ -42,6 +40,11 @@ def whole() -> Case:
     return certified()
 
 
+@pytest.fixture(autouse=True)
+def examined_once(monkeypatch):
+    examine_each_bundle_once(monkeypatch)
+
+
 @pytest.fixture
 def case(tmp_path) -> Case:
     return copied(tmp_path)
@@ -49,7 +52,7 @@ def case(tmp_path) -> Case:
 
 def product(case: Case, **more) -> str:
     target = case.certified["target"]
-    told = {
+    members = {
         "name": "Made-up text",
         "vendor": "Made-up Ltd",
         "version": "9",
@@ -60,7 +63,7 @@ def product(case: Case, **more) -> str:
         "model": target["model"],
         **more,
     }
-    return "".join(f'{name} = "{value}"\n' for name, value in told.items() if value)
+    return "".join(f'{name} = "{value}"\n' for name, value in members.items() if value)
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def submitted(case):
     folder = case.home / "submission"
     folder.mkdir()
     signed = tomllib.loads(product(case))
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(product=signed))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(product=signed))
     shutil.copytree(case.bundle, folder / "bundle", ignore=lambda *_: ["certificate"])
     for path in case.certificate.parent.iterdir():
         shutil.copy(path, folder)
@@ -86,10 +89,10 @@ def check(submitted, case, capsys):
     def checked(*more):
         seen = () if more else ("--seen", case.home / "registry")
         arguments = ("submit-check", submitted, "--specs", case.specs[0], "--trust", case.trust, *seen, *more)
-        code = _guarded([str(one) for one in arguments], debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out
+        code = _guarded([str(argument) for argument in arguments], debug=False)
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.out + printed.err
+        return code, printed.out
 
     return checked
 
@@ -119,7 +122,7 @@ def test_a_registry_that_knows_others(check, case):
 def test_a_nonce_that_the_registry_knows(check, case, submitted):
     shutil.copytree(case.certificate.parent, case.home / "registry" / "first")
     assert check()[0] == 0, "the same certificate may be looked at again"
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issuer="again"))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(issuer="again"))
     shutil.copy(case.certificate, submitted)
     code, out = check()
     assert code == 1
@@ -183,7 +186,7 @@ def test_a_certificate_of_no_product_is_nobodys(check, submitted, case):
 
 def test_a_product_is_signed_with_the_certificate(case, submitted, tmp_path):
     given = ("--key", case.key, "--specs", case.specs[0], "--out", tmp_path / "out", "--product")
-    arguments = [str(one) for one in ("certify", case.bundle, *given)]
+    arguments = [str(argument) for argument in ("certify", case.bundle, *given)]
     assert _guarded([*arguments, str(submitted / "product.toml")], debug=False) == 0
     signed = json.loads(b64decode(json.loads((tmp_path / "out" / "certificate.json").read_bytes())["payload"]))
     assert signed["predicate"][CERTIFIED]["product"]["vendor"] == "Made-up Ltd"
@@ -253,11 +256,11 @@ def test_the_guide_has_each_reason_each_command_and_a_product_that_fits(tmp_path
 
 
 def test_the_registry_s_workflow_gives_a_stranger_nothing():
-    found = yaml.safe_load((ROOT / "docs" / "registry.yml").read_text("utf-8"))
-    assert found[True] == "pull_request"
-    assert found["permissions"] == {"contents": "read"}
-    steps = found["jobs"]["check"]["steps"]
-    checkouts = [one["with"] for one in steps if one.get("uses", "").startswith("actions/checkout")]
-    assert [one["persist-credentials"] for one in checkouts] == [False, False]
+    workflow = yaml.safe_load((ROOT / "docs" / "registry.yml").read_text("utf-8"))
+    assert workflow[True] == "pull_request"
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = workflow["jobs"]["check"]["steps"]
+    checkouts = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout")]
+    assert [checkout["persist-credentials"] for checkout in checkouts] == [False, False]
     assert "secrets." not in (ROOT / "docs" / "registry.yml").read_text("utf-8")
     assert steps[-1]["run"] == "bash registry/registry.sh registry submitted", "the script is the registry's own"

@@ -31,9 +31,7 @@ from conformance.recording.canonical_json import digest
 from conformance.recording.hash_chain import GENESIS
 from conformance.recording.plan_lock import canary
 from conformance.report import results
-from tests.certificates import NONCE, RECORDING, Case, call, certified, copied
-
-pytestmark = pytest.mark.rotating
+from tests.certificates import NONCE, RECORDING, Case, call, certified, copied, examine_each_bundle_once
 
 TODAY = today()
 NAMED: set[str] = set()
@@ -44,6 +42,11 @@ def whole() -> Case:
     return certified()
 
 
+@pytest.fixture(autouse=True)
+def examined_once(monkeypatch):
+    examine_each_bundle_once(monkeypatch)
+
+
 @pytest.fixture
 def case(tmp_path) -> Case:
     return copied(tmp_path)
@@ -51,14 +54,14 @@ def case(tmp_path) -> Case:
 
 def verified(case: Case, *, evidence: bool = True, day: date = TODAY, **known) -> Verified:
     known = {"trusted": trust.trusted(case.trust), **known}
-    found = verify(case.certificate, case.bundle if evidence else None, VerifierKnowledge(**known), day, case.specs)
-    NAMED.update(one.code for one in found.faults)
-    assert all("\n" not in str(one) for one in found.faults)
-    return found
+    result = verify(case.certificate, case.bundle if evidence else None, VerifierKnowledge(**known), day, case.specs)
+    NAMED.update(fault.code for fault in result.faults)
+    assert all("\n" not in str(fault) for fault in result.faults)
+    return result
 
 
-def codes(found: Verified) -> set[str]:
-    return {one.code for one in found.faults}
+def codes(result: Verified) -> set[str]:
+    return {fault.code for fault in result.faults}
 
 
 def flipped(path: Path, place: int = -40) -> None:
@@ -68,8 +71,8 @@ def flipped(path: Path, place: int = -40) -> None:
 
 
 def test_what_nobody_touched_holds():
-    found = verified(certified())
-    assert (found.faults, found.unexamined, found.signer.name) == ((), (), "The vendor")
+    result = verified(certified())
+    assert (result.faults, result.unexamined, result.signer.name) == ((), (), "The vendor")
 
 
 # One byte, anywhere
@@ -83,9 +86,9 @@ def test_no_byte_of_the_bundle_can_be_changed_unseen(name, data):
     place = data.draw(st.integers(0, len(content) - 1))
     other = data.draw(st.integers(1, 255))
     changed = content[:place] + bytes([content[place] ^ other]) + content[place + 1 :]
-    signed = signed_for(whole.told)
+    signed = signed_for(whole.statement)
     with_change = {**bundle.hashes(whole.bundle), name: digest(changed)}
-    assert {one for one in signed if signed[one] != with_change[one]} == {name}
+    assert {file for file in signed if signed[file] != with_change[file]} == {name}
 
 
 @given(data=st.data())
@@ -98,17 +101,17 @@ def test_no_byte_of_the_certificate_can_be_changed_unseen(data, tmp_path_factory
     path = tmp_path_factory.getbasetemp() / "flipped.json"
     path.write_bytes(content[:place] + bytes([content[place] ^ other]) + content[place + 1 :])
     for trusted in (trust.trusted(whole.trust), None):
-        found = verify(path, None, VerifierKnowledge(trusted), TODAY)
-        assert codes(found) & {"ENVELOPE_MALFORMED", "SIGNATURE_INVALID", "STATEMENT_UNKNOWN"}
+        result = verify(path, None, VerifierKnowledge(trusted), TODAY)
+        assert codes(result) & {"ENVELOPE_MALFORMED", "SIGNATURE_INVALID", "STATEMENT_UNKNOWN"}
 
 
 @pytest.mark.parametrize("name", [RECORDING, "plan.lock", "results.json", "report.html", "junit.xml"])
 def test_a_changed_file_is_named_and_not_read(case, name, monkeypatch):
     flipped(case.bundle / name)
     monkeypatch.setattr("conformance.certificate.verify.examine", lambda *_: pytest.fail("it was read"))
-    found = verified(case)
-    assert [one.code for one in found.faults] == ["FILE_CHANGED"]
-    assert found.faults[0].message.startswith(f"{name} ")
+    result = verified(case)
+    assert [fault.code for fault in result.faults] == ["FILE_CHANGED"]
+    assert result.faults[0].message.startswith(f"{name} ")
 
 
 # Without a key
@@ -139,17 +142,17 @@ def cut_the_end(case):
 
 def chain_it_anew(case):
     records = case.records()
-    next(one for one in records if one["record"] == "attempt")["elapsed"] += 0.5
+    next(record for record in records if record["record"] == "attempt")["elapsed"] += 0.5
     case.rechained(records)
 
 
 def swap_the_plan(case):
-    case.resealed(lambda told: told.update(nonce="another-nonce-entirely"))
+    case.resealed(lambda plan: plan.update(nonce="another-nonce-entirely"))
 
 
 def edit_the_results(case):
-    def edit(told):
-        row = next(row for row in told["requirements"] if row["outcome"] == "pass")
+    def edit(document):
+        row = next(row for row in document["requirements"] if row["outcome"] == "pass")
         row |= {"outcome": "not_applicable", "examined": 0, "exchanges": 0}
 
     rewritten(case, edit)
@@ -157,9 +160,9 @@ def edit_the_results(case):
 
 def rewritten(case, edit):
     path = case.bundle / "results.json"
-    told = json.loads(path.read_bytes())
-    edit(told)
-    path.write_text(results.dumps(told), "utf-8")
+    document = json.loads(path.read_bytes())
+    edit(document)
+    path.write_text(results.dumps(document), "utf-8")
 
 
 def add_a_file(case):
@@ -176,17 +179,18 @@ def take_the_recording_away(case):
 
 def draw_another_page(case):
     page = case.certificate.with_name("certificate.html")
-    page.write_text(page.read_text("utf-8").replace("117", "217"), "utf-8")
+    count = case.certified["index"]["of"]
+    page.write_text(page.read_text("utf-8").replace(f"{count}", f"{count + 100}"), "utf-8")
 
 
 def extend_the_expiry(case):
-    edited_payload(case, lambda told: told["predicate"][CERTIFIED].update(expires_on="2099-01-01"))
+    edited_payload(case, lambda statement: statement["predicate"][CERTIFIED].update(expires_on="2099-01-01"))
 
 
 def edited_payload(case, edit):
-    told, envelope = case.told, json.loads(case.certificate.read_bytes())
-    edit(told)
-    envelope["payload"] = b64encode(canonical(told)).decode()
+    statement, envelope = case.statement, json.loads(case.certificate.read_bytes())
+    edit(statement)
+    envelope["payload"] = b64encode(canonical(statement)).decode()
     case.certificate.write_bytes(canonical(envelope) + b"\n")
 
 
@@ -210,7 +214,7 @@ def canonical(value):
         (draw_another_page, {"PAGE_DIFFERS"}),
         (extend_the_expiry, {"SIGNATURE_INVALID", "EXPIRY_TOO_FAR"}),
     ],
-    ids=lambda one: getattr(one, "__name__", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_without_a_key(case, tamper, expected):
     tamper(case)
@@ -226,7 +230,7 @@ def test_signed_again_by_another_key(case):
 
 
 def test_extended_and_signed_again_by_another_key(case):
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(expires_on="2027-06-01"), case.other)
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(expires_on="2027-06-01"), case.other)
     assert codes(verified(case)) == {"KEY_UNTRUSTED"}
 
 
@@ -245,7 +249,7 @@ def sign_another_recording(case):
     """The hash of the file is signed, the end of its chain is that of the recording before."""
     last = case.certified["evidence"]["last"]
     chain_it_anew(case)
-    case.resigned(lambda told: told["predicate"][CERTIFIED]["evidence"].update(last=last))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED]["evidence"].update(last=last))
 
 
 @pytest.mark.parametrize(
@@ -268,7 +272,7 @@ def test_what_was_changed_is_named_although_it_is_signed(case, tamper, expected)
 
 
 def first_answer(records, after=40):
-    return next(one for one in records[after:] if one["record"] == "attempt" and one["status"] == 200)
+    return next(record for record in records[after:] if record["record"] == "attempt" and record["status"] == 200)
 
 
 def recorded(change):
@@ -290,14 +294,14 @@ def drop_an_outcome(records):
 @recorded
 def drop_an_exchange(records):
     gone = first_answer(records)["case"]
-    return [one for one in records if one.get("case") != gone]
+    return [record for record in records if record.get("case") != gone]
 
 
 @recorded
 def move_an_outcome_ahead(records):
     attempt = first_answer(records)
     records.remove(attempt)
-    start = next(one for one in records if one["record"] == "start" and one["case"] == attempt["case"])
+    start = next(record for record in records if record["record"] == "start" and record["case"] == attempt["case"])
     records.insert(records.index(start), attempt)
 
 
@@ -313,20 +317,20 @@ def take_an_answer_of_a_later_run(records):
 
 @recorded
 def end_with_an_answer_of_a_later_run(records):
-    [one for one in records if one["record"] == "attempt"][-1]["started_at"] += 60
+    [record for record in records if record["record"] == "attempt"][-1]["started_at"] += 60
 
 
 @recorded
 def send_something_else(records):
-    phase = next(one for one in records if one["record"] == "wave" and one["name"] == "rows")
-    next(one for one in phase["cases"] if isinstance(one["content"], str))["content"] += " "
+    phase = next(record for record in records if record["record"] == "wave" and record["name"] == "rows")
+    next(sent for sent in phase["cases"] if isinstance(sent["content"], str))["content"] += " "
 
 
 @recorded
 def send_something_more(records):
-    phase = [one for one in records if one["record"] == "wave"][-1]
+    phase = [record for record in records if record["record"] == "wave"][-1]
     more = {**phase, "name": "repeat 1", "cases": [{**phase["cases"][0], "id": "extra/0"}]}
-    attempt = {**[one for one in records if one["record"] == "attempt"][-1], "case": "extra/0"}
+    attempt = {**[record for record in records if record["record"] == "attempt"][-1], "case": "extra/0"}
     return [*records[:-1], more, {"record": "start", "case": "extra/0"}, attempt, records[-1]]
 
 
@@ -371,21 +375,21 @@ def keep_a_secret(records):
 
 @recorded
 def keep_a_credential(records):
-    phase = next(one for one in records if one["record"] == "wave")
+    phase = next(record for record in records if record["record"] == "wave")
     phase["cases"][0]["headers"] = [["content-type", "application/json"], ["authorization", "Bearer abc"]]
 
 
 def plan_afterwards(case):
-    case.resealed(lambda told: told.update(planned_at=f"{TODAY + timedelta(days=1)}T00:00:00+00:00"))
+    case.resealed(lambda plan: plan.update(planned_at=f"{TODAY + timedelta(days=1)}T00:00:00+00:00"))
     mark = {"sha256": json.loads((case.bundle / "plan.lock").read_bytes())["sha256"], "nonce": NONCE}
     records = case.records()
     records[0]["plan"] = mark
     case.rechained(records)
-    case.resigned(lambda told: told["predicate"][CERTIFIED]["plan"].update(sha256=mark["sha256"]))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED]["plan"].update(sha256=mark["sha256"]))
 
 
 def require_less(case):
-    case.resealed(lambda told: told["requirements"].update(sha256="0" * 64))
+    case.resealed(lambda plan: plan["requirements"].update(sha256="0" * 64))
     case.resigned()
 
 
@@ -408,30 +412,30 @@ def waive(case):
 
 
 def say_something_else(case):
-    case.resigned(lambda told: told["predicate"][CERTIFIED]["areas"]["core"].update(passed=1000))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED]["areas"]["core"].update(passed=1000))
 
 
 def hold_for_ever(case):
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(expires_on="2099-01-01"))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(expires_on="2099-01-01"))
 
 
 def call_itself_independent(case):
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(assurance="independent"))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(assurance="independent"))
 
 
 def issue_tomorrow(case):
     later = f"{TODAY + timedelta(days=9)}T00:00:00+00:00"
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issued_at=later))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(issued_at=later))
 
 
 def speak_of_another_format(case):
-    case.resigned(lambda told: told.update(predicateType="https://slsa.dev/provenance/v1"))
+    case.resigned(lambda statement: statement.update(predicateType="https://slsa.dev/provenance/v1"))
 
 
 def choose_the_seed(case):
-    def edit(told):
-        told["predicate"][CERTIFIED] |= {"assurance": "audited"}
-        told["predicate"][CERTIFIED]["plan"]["seed"] = 1
+    def edit(statement):
+        statement["predicate"][CERTIFIED] |= {"assurance": "audited"}
+        statement["predicate"][CERTIFIED]["plan"]["seed"] = 1
 
     case.resigned(edit)
 
@@ -467,13 +471,13 @@ def choose_the_seed(case):
         (speak_of_another_format, {"STATEMENT_UNKNOWN"}),
         (choose_the_seed, {"ASSURANCE_EXCEEDED", "STATEMENT_DIFFERS"}),
     ],
-    ids=lambda one: getattr(one, "__name__", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_by_the_signer(case, tamper, expected):
     tamper(case)
-    found = verified(case)
-    assert expected <= codes(found), [str(one) for one in found.faults]
-    assert "SIGNATURE_INVALID" not in codes(found)
+    result = verified(case)
+    assert expected <= codes(result), [str(fault) for fault in result.faults]
+    assert "SIGNATURE_INVALID" not in codes(result)
 
 
 # By the signer, who leaves out what `certify` demands
@@ -481,42 +485,42 @@ def test_by_the_signer(case, tamper, expected):
 
 def planned_as(**members):
     """Another plan, with the recording of the first one under its name."""
-    return lambda case: case.replanned(lambda told: told.update(members))
+    return lambda case: case.replanned(lambda plan: plan.update(members))
 
 
 def lower_ceiling(case):
-    case.replanned(lambda told: told["ceilings"].update(requests=450))
+    case.replanned(lambda plan: plan["ceilings"].update(requests=450))
 
 
 def leave_out_a_request(case):
     """Out of the plan and out of the recording, as if it had never been planned."""
 
     def forget(records):
-        phase = next(one for one in records if one["record"] == "wave" and one["name"] == "rows")
+        phase = next(record for record in records if record["record"] == "wave" and record["name"] == "rows")
         gone = phase["cases"].pop()["id"]
-        records[:] = [one for one in records if one.get("case") != gone]
+        records[:] = [record for record in records if record.get("case") != gone]
 
-    def edit(told):
-        next(one for one in told["waves"] if one["name"] == "rows")["cases"].pop()
+    def edit(plan):
+        next(phase for phase in plan["waves"] if phase["name"] == "rows")["cases"].pop()
 
     case.replanned(edit, forget)
 
 
 def allow_more_repeats(case):
-    case.replanned(lambda told: told["repeats"].update(most=9999))
+    case.replanned(lambda plan: plan["repeats"].update(most=9999))
 
 
 def count_fewer_requirements(case):
-    case.replanned(lambda told: told["requirements"].update(count=10))
+    case.replanned(lambda plan: plan["requirements"].update(count=10))
 
 
 def name_another_revision(case):
-    case.replanned(lambda told: told["contract"].update(revision="2031-01-01"))
+    case.replanned(lambda plan: plan["contract"].update(revision="2031-01-01"))
 
 
 def select_a_seed(case):
-    case.replanned(lambda told: told.update(seed=1))
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(assurance="independent"))
+    case.replanned(lambda plan: plan.update(seed=1))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(assurance="independent"))
 
 
 def again(records, *, final, status=200):
@@ -577,7 +581,7 @@ def shifted(days, case, *names):
     for record in records:
         record.update({name: record[name] + days * 86_400 for name in names if name in record})
     case.rechained(records)
-    case.resealed(lambda told: told.update(planned_at=f"{TODAY + timedelta(days=days - 1)}T00:00:00+00:00"))
+    case.resealed(lambda plan: plan.update(planned_at=f"{TODAY + timedelta(days=days - 1)}T00:00:00+00:00"))
     case.replanned()
 
 
@@ -587,15 +591,15 @@ def certify_an_old_run(case):
 
 def certify_before_the_run(case):
     earlier = f"{TODAY - timedelta(days=100)}T00:00:00+00:00"
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issued_at=earlier))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(issued_at=earlier))
 
 
 def add_a_member(case):
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(audited_by="somebody"))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(audited_by="somebody"))
 
 
 def name_a_level_twice(case):
-    payload = canonical(case.told).replace(b'"level":"full"', b'"level":"none","level":"full"', 1)
+    payload = canonical(case.statement).replace(b'"level":"full"', b'"level":"none","level":"full"', 1)
     case.certificate.write_bytes(dsse.written(dsse.sign(payload, keys.load(case.key))))
 
 
@@ -609,7 +613,7 @@ def sign_twice(case):
 def pack_a_bomb(records):
     """A reply of 65 kB that unpacks to 64 MB, ten times."""
     packed = b64encode(gzip.compress(bytes(64 * 1024 * 1024))).decode()
-    for record in [one for one in records if one["record"] == "attempt"][:10]:
+    for record in [record for record in records if record["record"] == "attempt"][:10]:
         record["headers"].append(["content-encoding", "gzip"])
         record["pieces"] = [[0.0001, {"base64": packed}]]
 
@@ -648,23 +652,23 @@ def write_a_huge_file(case):
         (name_a_level_twice, {"STATEMENT_UNKNOWN"}),
         (sign_twice, {"ENVELOPE_MALFORMED"}),
     ],
-    ids=lambda one: getattr(one, "__name__", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_what_certify_demands_is_demanded_again(case, tamper, expected):
     tamper(case)
-    found = verified(case)
-    assert expected <= codes(found), [str(one) for one in found.faults]
-    assert not found.examined
+    result = verified(case)
+    assert expected <= codes(result), [str(fault) for fault in result.faults]
+    assert not result.examined
 
 
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda told: told["suite"].update(version="9.9.9", sha256="ab" * 32), "another build made the plan"),
-        (lambda told: told["contract"].update(openapi_sha256="0" * 64), "the installed openapi.yaml is"),
-        (lambda told: told["contract"].update(contract_sha256="0" * 64), "the installed contract.yaml is"),
-        (lambda told: told["contract"].update(sha256="0" * 64), "the installed contract is"),
-        (lambda told: told["drawn"].clear(), "this installation draws other bodies"),
+        (lambda plan: plan["suite"].update(version="9.9.9", sha256="ab" * 32), "another build made the plan"),
+        (lambda plan: plan["contract"].update(openapi_sha256="0" * 64), "the installed openapi.yaml is"),
+        (lambda plan: plan["contract"].update(contract_sha256="0" * 64), "the installed contract.yaml is"),
+        (lambda plan: plan["contract"].update(sha256="0" * 64), "the installed contract is"),
+        (lambda plan: plan["drawn"].clear(), "this installation draws other bodies"),
     ],
 )
 def test_what_only_another_build_could_confirm_is_not_examined(case, edit, says, capsys):
@@ -672,27 +676,29 @@ def test_what_only_another_build_could_confirm_is_not_examined(case, edit, says,
     case.replanned(edit)
     for name, content in pages.items():
         case.certificate.with_name(name).write_bytes(content)
-    found = verified(case)
-    assert any(says in line for line in found.unexamined), found
-    assert not found.examined
+    result = verified(case)
+    assert any(says in line for line in result.unexamined), result
+    assert not result.examined
     given = ("--bundle", case.bundle, "--trust", case.trust, "--specs", case.specs[0])
     code = call("verify", case.certificate, *given)
     assert code != 0
-    told = capsys.readouterr().out
-    assert "VALID" not in told.splitlines()
-    assert "117" not in told, "no number is shown that was not derived here"
+    printed = capsys.readouterr().out
+    assert "VALID" not in printed.splitlines()
+    assert not re.search(rf"\b{case.certified['index']['of']}\b", printed), (
+        "no number is shown that was not derived here"
+    )
 
 
 def test_a_revoked_key_goes_by_no_other_id(case, tmp_path):
     private = keys.load(case.key)
-    told = case.told
-    told["predicate"][CERTIFIED]["keyid"] = "ab" * 32
-    signature = private.sign(dsse.pae(dsse.PAYLOAD_TYPE, canonical(told)))
-    envelope = dsse.Envelope(canonical(told), (("ab" * 32, signature),))
+    statement = case.statement
+    statement["predicate"][CERTIFIED]["keyid"] = "ab" * 32
+    signature = private.sign(dsse.pae(dsse.PAYLOAD_TYPE, canonical(statement)))
+    envelope = dsse.Envelope(canonical(statement), (("ab" * 32, signature),))
     case.certificate.write_bytes(dsse.written(envelope))
     (tmp_path / "revoked").write_text(f"{private.public.id} stolen\n")
-    found = verified(case, evidence=False, revoked=trust.revoked(tmp_path / "revoked"))
-    assert codes(found) == {"SIGNATURE_INVALID", "REVOKED"}
+    result = verified(case, evidence=False, revoked=trust.revoked(tmp_path / "revoked"))
+    assert codes(result) == {"SIGNATURE_INVALID", "REVOKED"}
 
 
 @pytest.mark.parametrize("form", [str.upper, "\ufeff{}".format, "{} the key was lost".format])
@@ -724,7 +730,7 @@ def test_a_name_gives_no_trust(case, tmp_path):
 
 
 def test_a_nonce_counts_as_used_only_by_a_certificate_of_a_trusted_key(case, tmp_path):
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issuer="somebody else"), case.other)
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(issuer="somebody else"), case.other)
     trusted = trust.trusted(case.trust)
     assert trust.seen(case.certificate.parent, trusted) == {}
     assert set(trust.seen(case.certificate.parent)) == {NONCE}, "it is signed, if by nobody known"
@@ -744,18 +750,18 @@ def test_an_expired_certificate():
 
 @pytest.mark.parametrize("what", ["certificate", "key", "nonce"])
 def test_what_was_taken_back(what, tmp_path):
-    found = verified(certified(), evidence=False)
-    name = {"certificate": found.id, "key": certified().certified["keyid"], "nonce": NONCE}[what]
+    result = verified(certified(), evidence=False)
+    name = {"certificate": result.id, "key": certified().certified["keyid"], "nonce": NONCE}[what]
     (tmp_path / "revoked").write_text(f"# taken back\n\n{name} the key was lost\n")
-    again = verified(certified(), evidence=False, revoked=trust.revoked(tmp_path / "revoked"))
-    assert [str(one) for one in again.faults] == [f"REVOKED: {name[:16]}… is revoked: the key was lost"]
+    repeated = verified(certified(), evidence=False, revoked=trust.revoked(tmp_path / "revoked"))
+    assert [str(fault) for fault in repeated.faults] == [f"REVOKED: {name[:16]}… is revoked: the key was lost"]
 
 
 def test_a_nonce_that_was_used_before(case, tmp_path):
     registry = tmp_path / "registry"
     shutil.copytree(certified().certificate.parent, registry / "first")
     assert codes(verified(certified(), evidence=False, seen=trust.seen(registry))) == set(), "it may know itself"
-    case.resigned(lambda told: told["predicate"][CERTIFIED].update(issuer="somebody else"))
+    case.resigned(lambda statement: statement["predicate"][CERTIFIED].update(issuer="somebody else"))
     assert codes(verified(case, evidence=False, seen=trust.seen(registry))) == {"NONCE_REUSED"}
     (tmp_path / "ledger").write_text(f"{NONCE} {'0' * 64}\n")
     assert codes(verified(certified(), evidence=False, seen=trust.seen(tmp_path / "ledger"))) == {"NONCE_REUSED"}
@@ -768,19 +774,20 @@ def test_a_verdict_that_is_open_and_a_check_that_crashed(case, monkeypatch):
     honest = examine.verdicts.derived
 
     def spoilt(recording, contract):
-        found = honest(recording, contract)
-        one, other = found["requirements"][:2]
-        one |= {"outcome": "not_run", "incomplete": True, "reason": "nobody asked"}
-        other |= {"outcome": "error", "reason": "the check raised"}
-        del found["requirements"][2]
-        return found
+        document = honest(recording, contract)
+        first, second = document["requirements"][:2]
+        first |= {"outcome": "not_run", "incomplete": True, "reason": "nobody asked"}
+        second |= {"outcome": "error", "reason": "the check raised"}
+        del document["requirements"][2]
+        return document
 
     monkeypatch.setattr(examine.verdicts, "derived", spoilt)
+    monkeypatch.setattr("conformance.certificate.verify.examine", examine.examine)
     assert {"REQUIREMENT_OPEN", "SUITE_FAULT", "VERDICT_DIFFERS"} <= codes(verified(case))
 
 
 def test_what_replies_lead_to_has_limits(case):
-    case.resealed(lambda told: told.update(adaptive={"waves": ["base"], "most": -1}))
+    case.resealed(lambda plan: plan.update(adaptive={"waves": ["base"], "most": -1}))
     messages = examine.replan.departures(
         read(case.bundle / RECORDING), lock.read(case.bundle / "plan.lock"), load("madeup", case.specs)
     )
@@ -791,7 +798,7 @@ def test_what_replies_lead_to_has_limits(case):
 
 
 def test_each_code_was_seen(request):
-    certified = [item for item in request.session.items if item.module.__name__ == __name__]
-    if len(certified) < 50:
+    tests = [item for item in request.session.items if item.module.__name__ == __name__]
+    if len(tests) < 50:
         pytest.skip("speaks of the whole table")
     assert REASONS.keys() - NAMED <= {"SUITE_DIFFERS"}, "a code without a test"

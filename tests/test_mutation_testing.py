@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rotation import rotation
 
 from conformance.contract import load, providers
 from conformance.judge.catalogue import load as checks
@@ -18,6 +17,7 @@ from conformance.selftest.legal_variants import LEGAL_VARIANTS
 from conformance.selftest.mutation_score import mutation_score, source_hash, stored
 from conformance.selftest.mutation_testing import applying, baseline, home, pairs, trial, trials
 from conformance.selftest.scores import merged, table
+from tests.rotation import rotation
 
 DATA = Path(__file__).parents[1] / "conformance" / "selftest"
 SURVIVORS = yaml.safe_load((DATA / "survivors.yaml").read_text("utf-8"))
@@ -46,7 +46,6 @@ def listed_reason(name, provider, profile):
 
 
 @pytest.mark.slow
-@pytest.mark.rotating
 @pytest.mark.parametrize(("provider", "name"), at_home(FAULTS))
 def test_its_primary_check_fails(provider, name):
     result = trial(baseline(provider, "gate"), FAULTS[name])

@@ -12,7 +12,7 @@ import html
 import re
 import zlib
 from array import array
-from base64 import a85encode, b32decode, b32encode, b64encode, b85encode, urlsafe_b64encode
+from base64 import a85encode, b32encode, b64encode, b85encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -28,6 +28,10 @@ _BLOCK: Final = LEAST_PART // 2
 _WORDS: Final = re.compile(r"[a-z]+(?:[-_ ][a-z]+)*", re.IGNORECASE)
 _RUN: Final = re.compile(rb"[A-Za-z0-9+/_-]{20,}")
 _BASE32: Final = re.compile(rb"[A-Za-z2-7]+")
+_BASE32_DIGITS: Final = bytes.maketrans(
+    b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+    b"0123456789abcdefghijklmnop0123456789abcdefghijklmnopqrstuv",
+)
 _HEX: Final = re.compile(rb"[0-9A-Fa-f]+")
 _SPACE: Final = re.compile(rb"[\s\0]+")
 _VISIBLE: Final = re.compile(rb"[!-~]{%d}" % SHORTEST)
@@ -217,7 +221,8 @@ def _undone_runs(run: bytes) -> Iterator[tuple[int, int, bytes]]:
     if _BASE32.fullmatch(run):
         for start in range(8):
             size = min(len(run) - start, MOST_BASE32) // 8 * 8
-            yield start, 5, b32decode(run[start : start + size].upper())
+            number = int(run[start : start + size].translate(_BASE32_DIGITS), 32)  # far faster than `b32decode`
+            yield start, 5, number.to_bytes(size * 5 // 8, "big")
 
 
 def inflated(data: bytes, limit: int = 1024 * 1024) -> bytes:
