@@ -67,12 +67,12 @@ class Inconclusive:
 
 
 ENOUGH_REPLIES: Final = 3
-"""How many replies to one request are evidence of what the target does with it. Comparisons wait for as many on each
-side, and confirmation sends a request until there are as many; fewer here than there, and nothing would be settled."""
+"""How many replies to one request show what the target does with it. Comparisons need as many on each side, and
+confirmation sends a request until there are as many: with fewer, a comparison would stay undecided."""
 
 GONE_AFTER: Final = 8
-"""Requests in a row without a response, or with one that timed out, after which nothing is sent before a probe is
-answered. A choice: as many as are in flight at once, so that a single request that blocks the target is not enough."""
+"""Requests in a row without a response in time, after which nothing is sent before a probe is answered.
+A choice: as many as are in flight at once, so that a single request that blocks the target is not enough."""
 
 BUSY: Final = frozenset({502, 503, 504})
 """Statuses that load or a gateway may cause. Where one request always gets one, the checks on acceptance judge it."""
