@@ -535,9 +535,9 @@ def test_what_was_required_later_is_run_shown_and_not_scored(conformance, case, 
     assert conformance("run", "madeup", *there, "--plan", "later.lock", "-q")[0] == 0
     assert conformance("certify", "reports/madeup", "--key", case.key, *there)[0] == 0
     certificate = tmp_path / "reports/madeup/certificate/certificate.json"
-    certified = json.loads(b64decode(json.loads(certificate.read_bytes())["payload"]))["predicate"][CERTIFIED]
-    assert (certified["not_scored"], certified["index"]) == (["usage.total"], {"verified": 116, "of": 116})
-    assert certified["requirements"]["sha256"] != case.certified["requirements"]["sha256"]
+    issued = json.loads(b64decode(json.loads(certificate.read_bytes())["payload"]))["predicate"][CERTIFIED]
+    assert (issued["not_scored"], issued["index"]) == (["usage.total"], {"verified": 116, "of": 116})
+    assert issued["requirements"]["sha256"] != case.certified["requirements"]["sha256"]
     assert "1 added later are not scored" in certificate.with_name("certificate.html").read_text("utf-8")
     strict = ("verify", certificate, "--bundle", "reports/madeup", "--trust", case.trust)
     assert conformance(*strict, *there)[0] == 0

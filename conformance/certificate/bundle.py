@@ -71,7 +71,7 @@ def _hash(path: Path) -> str:
 
 
 def oversized_files(folder: Path) -> Iterator[Rejection]:
-    """What no run records: reading it would take more memory than a verifier has to have."""
+    """Files larger than any run records: a verifier need not have the memory to read them."""
     for name, path in contents(folder).items():
         limit = MOST_RECORDED if name == RECORDING else MOST_DERIVED
         if path.is_file() and (size := path.stat().st_size) > limit:

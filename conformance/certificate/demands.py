@@ -28,7 +28,7 @@ CLOCKS: Final = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Certified:
-    """What is to be certified, or was: the run, and the terms that the signer adds."""
+    """A run that is to be certified, or was, with the terms that the signer adds."""
 
     lock: PlanLock
     recording: Recording

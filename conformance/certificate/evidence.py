@@ -84,7 +84,7 @@ def ordered(path: Path) -> Iterator[Rejection]:
 
 @dataclass
 class _Order:
-    """What the records so far say of the ones to come."""
+    """The state of the check: what the records so far allow the next one to be."""
 
     pending: Counter[str] = field(default_factory=Counter)
     tried: Counter[str] = field(default_factory=Counter)

@@ -82,7 +82,7 @@ def _examined(folder: Path, specs: Sequence[Path], secrets: Sequence[str], fault
         *verdicts.compared(stored, derived),
         *verdicts.complete(derived, required),
     ]
-    if lock.document["suite"] != build():  # which code judged is only the signer's word, whatever this one comes to
+    if lock.document["suite"] != build():  # only the signer knows what the other build concluded
         why = f"this build gives another result: {doubts[0]}" if doubts else "this build comes to the same result"
         needs, doubts = _needs(lock, f"another build made the plan; {why}"), []
     elif why := replan.draw_mismatch(lock, contract) or _documents(lock, contract, specs):

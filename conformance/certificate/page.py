@@ -50,7 +50,7 @@ def _badge(statement: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _kind(certified: Mapping[str, Any]) -> str:
-    """What was judged where it was no target: nobody may read it as a certificate of the provider."""
+    """The kind of what was judged if it was no target, so that nobody takes it for a certificate of the provider."""
     return f", {certified['target']['kind']}" if "kind" in certified["target"] else ""
 
 

@@ -32,7 +32,7 @@ def top(parameter: str) -> str:
 
 
 def format_bound(value: float) -> str:
-    """A bound as people write it: whole numbers with all their digits, as far as those were meant."""
+    """A bound as people write it: a whole number with all its digits, a very large one in powers of ten."""
     return str(int(value)) if abs(value) < MEANT and value == int(value) else f"{value:g}"
 
 

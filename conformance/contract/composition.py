@@ -28,7 +28,7 @@ def merged(parts: Sequence[Mapping[str, Any]]) -> Schema:
 
 
 def _refuse_closed_parts(parts: Sequence[Mapping[str, Any]]) -> None:
-    """A part that is closed forbids the members of all others, which nobody who writes `allOf` means."""
+    """Refuse a part that is closed: it forbids the members of all others, which no author of an `allOf` means."""
     members = set().union(*(part.get("properties", {}) for part in parts))
     for part in parts:
         foreign = sorted(members - set(part.get("properties", {})))

@@ -1,4 +1,4 @@
-"""Rows that a schema can say: one requirement for each field and keyword of openapi.yaml, each with its verdict."""
+"""Rows that follow from a schema: one requirement, with its own verdict, for each field and keyword of openapi.yaml."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _NAMES: Final[Mapping[type, str]] = {bool: "boolean", str: "string", list: "arra
 
 
 def documented_forms(requirement: Requirement, contract: Contract) -> list[str]:
-    """The forms that a requirement on the documented values of a parameter speaks of; empty where it is only one."""
+    """The forms that a requirement on the documented values of a parameter covers; empty where there is only one."""
     parameter = contract.parameters.get(str(requirement.params.get("parameter")))
     if parameter is None or requirement.params.get("keyword") != "accepts":
         return []

@@ -1,4 +1,4 @@
-"""Mistakes in a contract's files that a JSON Schema cannot find: unknown names, broken pointers, reversed bounds."""
+"""Mistakes in a contract's files that a JSON Schema cannot detect: unknown names, broken pointers, reversed bounds."""
 
 from __future__ import annotations
 

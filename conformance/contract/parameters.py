@@ -85,7 +85,7 @@ def bends(contract: Contract, request: RequestView, *places: Bends) -> bool:
 
 
 def described(data: Mapping[str, Mapping[str, Any]]) -> dict[str, ParameterTraits]:
-    """The `parameters:` of a contract.yaml, which its JSON Schema has let in, as traits."""
+    """The `parameters:` of a contract.yaml, which are valid under its JSON Schema, as traits."""
     return {
         name: ParameterTraits(**{key: _read(key, value) for key, value in row.items()}) for name, row in data.items()
     }

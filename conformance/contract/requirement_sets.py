@@ -53,7 +53,7 @@ def dates(provider: str, specs: Sequence[Path] = ()) -> tuple[str, ...]:
 
 
 def in_force(provider: str, day: str, specs: Sequence[Path] = ()) -> RequirementSet:
-    """The set that was in force on a day: the newest that is not younger."""
+    """The set that was in force on a day: the newest of those with that date or an earlier one."""
     known = dates(provider, specs)
     older = [date for date in known if date <= _day(day)]
     folder = home(provider, specs) / "frozen"

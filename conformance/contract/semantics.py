@@ -1,4 +1,4 @@
-"""Requirements → `Semantics`: the one place that reads what a provider's replies mean from its rows."""
+"""Requirements → `Semantics`: the only place that derives the meaning of a provider's replies from its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 def semantics(requirements: Iterable[Requirement]) -> Semantics:
-    """What the requirements say of the meaning of replies; the first row that binds a check counts.
+    """The meaning of replies by the requirements; the first row that binds a check counts.
 
     Raises ValueError where a parameter of a row is none of the documented values.
     """

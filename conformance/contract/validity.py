@@ -50,7 +50,7 @@ def any_of(schema: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def validator(schema: str) -> Any:
-    """A compiled validator for a schema given as JSON text; jsonschema-rs, where validation is hot."""
+    """A compiled validator for a schema given as JSON text, by jsonschema-rs, because validation must be fast."""
     return jsonschema_rs.Draft202012Validator(schema)
 
 

@@ -41,7 +41,7 @@ def prompts(body: Any) -> Iterator[str]:
 
 
 def discount_nondeterminism(finding: Finding, group: Group, nondeterministic: frozenset[str]) -> Finding:
-    """The finding; a violation that assumes a deterministic prompt is inconclusive where no prompt is deterministic."""
+    """The finding; a violation that assumes deterministic prompts is inconclusive if one in the group is not."""
     if isinstance(finding, Violation) and finding.steady:
         sent = {prompt for members in group.members.values() for x in members for prompt in prompts(x.case.body)}
         if sent & nondeterministic:

@@ -1,4 +1,4 @@
-"""What a run may cost at most, and what it has cost so far. What does not fit stays unsent, with the reason."""
+"""What a run may cost at most, and what it has cost so far. Requests that do not fit are not sent, with the reason."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from conformance.model.json_text import is_number
 from conformance.model.request_view import RequestView
 
 ANY_CONTEXT: Final = 4_000_000  # a limit beyond this says nothing about the length: it asks for the end of the context
-BYTES_PER_TOKEN: Final = 3  # a guess for prompts that planning goes by
-SPECIAL_TOKENS: Final = 4  # that a tokenizer may add to a prompt: a beginning, and three around a suffix
+BYTES_PER_TOKEN: Final = 3  # an estimate for prompts, used for planning
+SPECIAL_TOKENS: Final = 4  # that a tokenizer may add to a prompt: one at the start, and three around a suffix
 LARGE: Final = 100_000  # prompt tokens that a request may cost only if that was asked for (--allow-large)
 
 
@@ -35,7 +35,7 @@ ENOUGH: Final = Budget(2_000, 60_000, 150_000)
 
 
 def usual(profile: str) -> Budget:
-    """The ceilings of a profile where nothing else is said."""
+    """The ceilings of a profile, unless the user sets others."""
     return ENOUGH if profile == CERTIFY else PROFILES[profile]
 
 
@@ -53,7 +53,7 @@ class Cost:
 
 
 def worst_case(request: RequestView) -> Cost:
-    """The most that a request can cost as far as it says so; without a token limit the completion counts as nothing.
+    """The most that a request can cost by its own limits; without a token limit, its completion counts as nothing.
 
     The prompt is an estimate, see `ceiling`.
     """
@@ -139,11 +139,11 @@ class Account:
         return ""
 
     def promise(self, cost: Cost) -> None:
-        """Count a first attempt and set its cost aside before it goes out."""
+        """Count a first attempt, and set its cost aside, before it is sent."""
         self.attempts += 1
         self.promised = Cost(self.promised.prompt + cost.prompt, self.promised.completion + cost.completion)
 
     def settle(self, promised: Cost, took: Cost) -> None:
-        """Replace what was set aside by what it took."""
+        """Replace the cost that was set aside by the actual cost."""
         self.promised = Cost(self.promised.prompt - promised.prompt, self.promised.completion - promised.completion)
         self.spent = Cost(self.spent.prompt + took.prompt, self.spent.completion + took.completion)

@@ -26,7 +26,7 @@ class Ending(StrEnum):
     TIMED_OUT = "timed_out"
     OVERSIZED = "oversized"
     ABANDONED = "abandoned"
-    UNREAD = "unread"  # it ended as it should, but too much had come before in this run to keep all of it
+    UNREAD = "unread"  # it ended as it should, but the run had no memory left to keep all of it
 
 
 class Credential(StrEnum):

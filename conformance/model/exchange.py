@@ -99,12 +99,12 @@ class Choice:
 
     @property
     def may_reason(self) -> bool:
-        """Whether it has a member for reasoning, be it null: some show their thoughts, others only count them."""
+        """Whether it has a member for reasoning, even if null: some servers only count the tokens of reasoning."""
         return any(name in part.value for part in self.parts for name in ("reasoning", "reasoning_content"))
 
     @cached_property
     def reasoned(self) -> bool:
-        """Whether it brings reasoning beside its text: tokens that count, and need not be shown."""
+        """Whether it contains reasoning beside its text, whose tokens are counted but need not be shown."""
         reasoning = (part.value.get(name) for part in self.parts for name in ("reasoning", "reasoning_content"))
         return any(isinstance(text, str) and text for text in reasoning)
 
@@ -328,7 +328,7 @@ class Exchange:
 
     @cached_property
     def _values(self) -> dict[str, tuple[tuple[str, Any], ...]]:
-        """What `values_at` has computed: hundreds of requirements ask for the same few paths."""
+        """A cache for `values_at`: hundreds of requirements ask for the same few paths."""
         chunks = [
             document for document in self.documents if not (self.streamed and document.failed and not document.choices)
         ]
@@ -346,7 +346,7 @@ class Exchange:
 
     @cached_property
     def reasoned(self) -> bool:
-        """Whether tokens went into reasoning, as a choice or the usage says: they count, and need not be shown."""
+        """Whether tokens were used for reasoning, as a choice or the usage says: counted, but not always shown."""
         details = (self.usage or {}).get("completion_tokens_details")
         tokens = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
         counted = is_number(tokens) and tokens > 0
@@ -362,7 +362,7 @@ class Exchange:
 
     @property
     def filtered(self) -> bool:
-        """Whether content_filter took part, which excuses texts from every relation."""
+        """Whether a choice ended by content_filter, so that its text is compared with no other."""
         return any(part.finish_reason == "content_filter" for choice in self.choices.values() for part in choice.parts)
 
     def without_content(self) -> Exchange:

@@ -1,4 +1,4 @@
-"""What a check says of one occurrence, and the verdict on a requirement that findings add up to."""
+"""Findings: the results of a check on single occurrences; and verdicts, which they add up to for a requirement."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Satisfied:
 class Violation:
     """An occurrence that breaks the promise: what was observed first, then what was expected.
 
-    `case` names the exchange it shows in, where a group leaves that open. `flaky`: sent again, it was kept as well.
-    `steady`: it only counts of a target that answers the same request in the same way.
+    `case`: the exchange that shows it, where a group leaves that open. `flaky`: when the request was sent again, the
+    promise was kept. `steady`: it counts only if the target answers the same request always in the same way.
     """
 
     message: str
@@ -56,7 +56,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Inconclusive:
-    """An occurrence that was due and shows nothing either way.
+    """An occurrence that was expected, and shows neither that the promise is kept nor that it is broken.
 
     `repeat` asks for the same exchanges once more, or for those of `cases` alone where it names any.
     """
@@ -67,12 +67,12 @@ class Inconclusive:
 
 
 ENOUGH_REPLIES: Final = 3
-"""How many replies to one request are evidence of what the target does with it. Comparisons wait for as many on each
-side, and confirmation sends a request until there are as many; fewer here than there, and nothing would be settled."""
+"""How many replies to one request show what the target does with it. Comparisons need as many on each side, and
+confirmation sends a request until there are as many: with fewer, a comparison would stay undecided."""
 
 GONE_AFTER: Final = 8
-"""Requests in a row without a response, or with one that timed out, after which nothing is sent before a probe is
-answered. A choice: as many as are in flight at once, so that a single request that blocks the target is not enough."""
+"""Requests in a row without a response in time, after which nothing is sent before a probe is answered.
+A choice: as many as are in flight at once, so that a single request that blocks the target is not enough."""
 
 BUSY: Final = frozenset({502, 503, 504})
 """Statuses that load or a gateway may cause. Where one request always gets one, the checks on acceptance judge it."""
@@ -93,10 +93,13 @@ class Evidence:
 class Verdict:
     """What became of one requirement.
 
-    `examined` counts occurrences, `exchanges` the exchanges or groups that showed any, `violations` the occurrences
-    that broke the promise. `incomplete`: the run owes this verdict. `repeat`: what settles each doubt, if sent again.
-    `broke` and `kept` are the cases of each exchange or group that broke a broken promise, the one that shows it
-    first, or that kept it; `due` are those that were expected to show it, where none did.
+    `examined`: the number of occurrences; `exchanges`: of exchanges or groups that had one; `violations`:
+    of occurrences that broke the promise. `incomplete`: the run owes this verdict. `repeat`: for each doubt, the cases that settle it
+    when they are sent again.
+
+    The other members have the cases of one exchange or group in each item. `broke`: those that broke the promise, the
+    case that shows it first. `kept`: those that kept it, if the requirement is broken. `due`: those that were expected
+    to show it, if none did.
     """
 
     requirement: Requirement

@@ -1,4 +1,4 @@
-"""Secrets out of evidence, length-preserving, before anything is hashed, judged or written.
+"""Removes secrets from evidence at equal length, before anything is hashed, judged or written.
 
 All that comes back passes through `Redaction.attempt`, before it is recorded, judged or shown, so no check, message or
 report can put a secret together again. `secret_forms` says where a secret stands in a text; here are the texts in
@@ -88,7 +88,7 @@ class Redaction:
         return self.data(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def attempt(self, attempt: Attempt) -> Attempt:
-        """An attempt that may be kept."""
+        """The attempt without secrets, which may be recorded."""
         cookies = any(name.lower() == "set-cookie" for name, _ in attempt.headers)
         if not self._forms and not cookies:
             return attempt
@@ -256,7 +256,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _opaque(data: bytes) -> bool:
-    """Whether these bytes are no text, so that nobody can say what they hold. Text with a few bad bytes is text."""
+    """Whether these bytes are not text, so that their content is unknown; a few invalid bytes do not matter."""
     return not _is_text(data) and data.decode("utf-8", "replace").count("\ufffd") > max(len(data) // 20, 8)
 
 

@@ -93,7 +93,7 @@ class Coding:
 _LETTERS: Final = {
     b"\\": b"\\", b'"': b'"', b"/": b"/", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t",
 }  # fmt: skip
-_PLACEHOLDER: Final = b"\xff"  # no byte of any text in UTF-8
+_PLACEHOLDER: Final = b"\xff"  # a byte that does not occur in UTF-8
 
 
 def _escape(match: re.Match[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""Bytes of a WHATWG event stream → events, without I/O, without loss, split anywhere.
+"""Bytes of a WHATWG event stream → events, without I/O and without loss, wherever the bytes are split.
 
 Every byte that is fed belongs to exactly one line, and every line to one `Event`, so the stream can be rebuilt from
 what was read. What the standard tells a client to discard (an event that no blank line ended) is kept and marked.

@@ -1,8 +1,8 @@
 """Where the reference can be altered: the stages of a reply, and a change at one of them.
 
-The honest code never asks whether it is altered: it hands each intermediate value to `Call.apply`, which changes it
-only where the reference has an alteration for that stage, and counts the changes, so that a fault can be shown to have
-fired.
+The code of the reference never asks whether it is altered: it hands each intermediate value to `Call.apply`, which
+changes it only where the reference has an alteration for that stage. It counts the changes, so that a fault can be
+shown to have fired.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Stage(Enum):
 
     ARRIVAL = "arrival"  # Request → Request, or a Response that is sent at once
     BODY = "body"  # the parsed body → a body
-    PARAMETERS = "parameters"  # GenerationParameters → GenerationParameters; `call.params` has the honest ones
+    PARAMETERS = "parameters"  # GenerationParameters → GenerationParameters; `call.params` has the unaltered ones
     REFUSAL = "refusal"  # Refusal or None → Refusal or None
     TEXTS = "texts"  # list of Text → list of Text
     USAGE = "usage"  # the usage object → a usage object, or None to leave it out
@@ -95,7 +95,7 @@ class Call:
 
 
 def _fingerprint(value: Any) -> Any:
-    """A text that differs whenever the wire does: 1 and 1.0 differ, and so does the order of members."""
+    """A text that differs whenever the bytes on the wire do: 1 and 1.0 differ, and so does the order of members."""
     return dumps(value) if isinstance(value, dict) or (isinstance(value, list) and _is_json(value)) else repr(value)
 
 

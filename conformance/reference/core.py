@@ -24,7 +24,7 @@ from conformance.reference.request_validation import check_body, check_transport
 from conformance.reference.responses import Reply, ResponseShape, Text, chunks, plain, response_shape, usage
 from conformance.reference.schema_instance import ENVELOPE, error_document, instance_of
 
-MOST_CANDIDATES: Final = 4096  # of one request: a refusal is cheaper than generating more
+MOST_CANDIDATES: Final = 4096  # candidates of one request: it refuses more, which would take long to generate
 DEFAULT_LENGTH: Final = 256  # tokens, at most, of a text without max_tokens
 DONE: Final = b"data: [DONE]\n\n"
 

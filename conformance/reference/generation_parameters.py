@@ -1,4 +1,4 @@
-"""A request body → what the model is to generate. Every body that is accepted has a meaning."""
+"""A request body → what the model is to generate. Every accepted body can be generated for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from conformance.reference.language_model import LanguageModel
 from conformance.reference.sampling import Sampling
 from conformance.reference.tokenizer import EOS, SIZE, spell
 
-LARGEST_REAL: Final = 1e4  # sampling parameters beyond it change nothing more
-LARGEST_WHOLE: Final = 2.0**62  # token ids and counts beyond it are cut, so that any number can be converted
+LARGEST_REAL: Final = 1e4  # sampling parameters beyond this have no further effect
+LARGEST_WHOLE: Final = 2.0**62  # larger token ids and counts are reduced to this, so that any number can be converted
 MOST_CHOICES: Final = 5000  # of one prompt: more are refused anyway
 
 

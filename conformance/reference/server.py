@@ -40,7 +40,7 @@ def application(provider: Reference) -> ASGIApp:
         in_flight = provider.memory.in_flight
         in_flight.append(request)
         try:
-            # Some faults show only while several requests are in progress: an altered provider takes its time.
+            # Some faults show only while several requests are in progress, so an altered provider answers slowly.
             await asyncio.sleep(provider.settings.latency or (OVERLAP_S if provider.alterations else 0.0))
             await _send(respond(provider, request), scope[RAW_SEND])
         finally:

@@ -40,8 +40,8 @@ def _entry(cause: Cause, rows: Mapping[str, Row]) -> dict[str, Any]:
 def attributed(rows: Sequence[Row], causes: Sequence[Cause]) -> list[dict[str, Any]]:
     """The rows, each with the cause that it belongs to, or by which it is blocked.
 
-    A blocked row is not owed by the run where its cause speaks for it: a MUST that is broken, or a failure that is
-    waived. Behind a SHOULD alone it stays owed, or a run could conform without its verdict.
+    The run does not owe the verdict of a blocked row if its cause decides the result: a broken MUST, or a failure that
+    is waived. If only a SHOULD is broken, the verdict is still owed, or a run could conform without it.
     """
     by_id = {row["id"]: row for row in rows}
     cause_of = {name: cause.id for cause in causes for name in cause.rows}
@@ -73,7 +73,7 @@ def of(results: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def words(cause: Mapping[str, Any], rows: Mapping[str, Row]) -> Finding:
-    """What was observed and expected, how often, and what it means for a client."""
+    """The sentences of a cause: what was observed and expected, how often, and what it means for a client."""
     first = finding(rows[cause["rows"][0]])
     share = f"{cause['broken']:,} of {cause['examined']:,}" if cause["broken"] else ""
     means = (

@@ -73,7 +73,7 @@ def document(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _target(results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A target that could not be judged has failed: skipped and pending tests alone would look calm."""
+    """A target that could not be judged has failed: a report of skipped and pending tests alone would look fine."""
     reason = unjudged(results)
     if reason:
         yield {

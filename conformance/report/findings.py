@@ -1,4 +1,4 @@
-"""What the row of a requirement says in words: what was observed and expected, how often, what it means for a client.
+"""The row of a requirement in sentences: what was observed and expected, how often, what it means for a client.
 
 Terminal, pages, summaries and machine formats take their sentences from here, so that all of them say the same.
 """
@@ -16,7 +16,7 @@ _SEPARATOR = "; expected "
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken requirement in a sentence; `share` is how often (18 of 18), `means` what that is for a client."""
+    """A broken requirement in a sentence; `share` is how often (18 of 18), `means` the consequence for a client."""
 
     observed: str
     expected: str

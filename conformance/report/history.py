@@ -83,7 +83,7 @@ def _ids(target: Mapping[str, Any], kind: str) -> int:
 
 
 def _urgency(target: Mapping[str, Any]) -> tuple[bool, bool, bool]:
-    """Targets that broke something since the run before come first, then those without an answer, then changed ones."""
+    """Targets that broke something since their last run come first, then those without an answer, then changed ones."""
     return not _ids(target, BROKEN), not target["latest"]["point"].gap, not target["latest"]["step"]
 
 
@@ -142,7 +142,7 @@ def _firsts(points: Sequence[Point]) -> Iterator[bool]:
 
 
 def _drawn_failures(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
-    """Each drawn body that was ever seen to fail: what it broke, in how many runs, and since when."""
+    """Each drawn body that failed in some run: what it broke, in how many runs, and since when."""
     by_body: dict[str, list[tuple[str, list[str]]]] = {}
     for _, results in runs:
         for failed in (results.get("drawn") or {}).get("failed", ()):

@@ -39,7 +39,7 @@ def write(folder: Path) -> Path:
 
 
 def render(by_directory: Mapping[str, Results], left_out: Sequence[str] = ()) -> str:
-    """The page; `found` has the results by directory, `left_out` the files that could not be read, with the reason."""
+    """The page; `by_directory` has the results, `left_out` the files that could not be read, with the reason."""
     heads = sorted((_head(directory, results) for directory, results in by_directory.items()), key=_urgency)
     areas = _areas([head["results"] for head in heads], [head["href"] for head in heads])
     conforming = [(results["verdict"] == "conformant", embedded(results)) for results in by_directory.values()]

@@ -1,4 +1,4 @@
-"""JSON text laid out over several lines for a reader: the tokens as they were sent, only the space between them new."""
+"""JSON text laid out over several lines for a reader: tokens stay as they were sent, only white space is added."""
 
 from __future__ import annotations
 

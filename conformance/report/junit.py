@@ -60,7 +60,7 @@ def _case(row: Row, results: Mapping[str, Any]) -> Element:
 
 
 def _target(results: Mapping[str, Any]) -> Iterator[Element]:
-    """A target that could not be judged is an error: skipped test cases alone would look calm."""
+    """A target that could not be judged is an error: a report of skipped test cases alone would look fine."""
     reason = unjudged(results)
     if reason:
         case = Element("testcase", {"classname": f"{results['provider']}.target", "name": "target", "time": "0"})

@@ -56,7 +56,7 @@ def derive(folder: Path, results: Mapping[str, Any], exchanges: Iterable[Exchang
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all: the one before stays where the disk is full."""
+    """Write a file whole or not at all: if the disk is full, the old one stays."""
     new = path.with_name(f"{path.name}.new")
     try:
         new.write_text(text, "utf-8")

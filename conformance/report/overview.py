@@ -1,4 +1,4 @@
-"""Several targets in one table, for a terminal and as Markdown; a target without results of this run shows as such."""
+"""Several targets in one table, for a terminal and as Markdown; it shows which targets have no results of this run."""
 
 from __future__ import annotations
 

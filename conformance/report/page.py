@@ -260,7 +260,7 @@ def summed(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _folded(row: Row) -> bool:
-    """Whether a report shows the row only when asked: what passed or was not judged hides what readers look for."""
+    """Whether the row is hidden at first: what passed or was not judged distracts from what readers look for."""
     return row["outcome"] in {"pass", "not_run", "not_applicable"}
 
 

@@ -117,7 +117,7 @@ def examples(contract: Contract, requirement: Requirement) -> str:
 
 
 def _nearest(among: Sequence[Example], requirement: Requirement) -> Example:
-    """The example whose parameters agree most with those of the requirement; the first of equals."""
+    """The first of the examples whose parameters agree best with those of the requirement."""
 
     def agreement(example: Example) -> int:
         return sum(requirement.params.get(name) == value for name, value in example.params.items())

@@ -92,7 +92,7 @@ def waived(row: Row) -> bool:
 
 
 def blocked(row: Row) -> bool:
-    """Whether this requirement has no verdict because of a cause that speaks for it: the run does not owe one."""
+    """Whether this requirement has no verdict because of a cause that decides the result: the run does not owe one."""
     return bool(row.get("blocked_by")) and not row["incomplete"]
 
 

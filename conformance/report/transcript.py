@@ -62,7 +62,7 @@ class Transcript:
 
 
 def transcript(x: Exchange, to: Destination, cited_places: Collection[str], anchor: str, limit: int) -> Transcript:
-    """The exchange with the evidence at `places` marked, in about `most` characters of response."""
+    """The exchange with the evidence at `cited_places` marked, in about `limit` characters of response."""
     case, ticks = x.case, timeline.ticks(x)
     cited = {number for at in cited_places if (number := event_of(at)) is not None}
     elapsed = x.last.elapsed
@@ -174,7 +174,7 @@ def _folded(sizes: Sequence[int]) -> Passage:
 
 
 def excerpt(text: str, spans: Iterable[tuple[int, int]], limit: int) -> tuple[Segment, ...]:
-    """The text with the spans marked; if longer than `most`, only its ends and the surroundings of the spans."""
+    """The text with the spans marked; if longer than `limit`, only its ends and the surroundings of the spans."""
     marks = _merged(spans)
     keep = [(0, len(text))]
     if len(text) > limit:

@@ -204,7 +204,7 @@ def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequenc
         if shrinkable(requirement):
             accepted_controls = controls(original, requirement, exchanges)
             tried = tried_members(original, accepted_controls)
-            # Only so many pieces of evidence are kept; beyond them, any reply may show the failure. A shrunk request
+            # The number of pieces of evidence is limited; beyond it, any reply may show the failure. A shrunk request
             # was made from an earlier one, so of two with the same size the later one counts.
             for x in answered if verdict.violations > len(verdict.evidence) and not accepted_controls else smaller:
                 is_reduction = (

@@ -18,7 +18,7 @@ Place: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Changes at a place that a client has no reason to mind, under these contracts."""
+    """Changes at a place that do not matter to a client, under these contracts."""
 
     at: str
     changes: tuple[str, ...]
@@ -52,7 +52,7 @@ def reason(entries: Iterable[Entry], provider: str, place: str, change: str) -> 
 
 
 def unneeded(entries: Iterable[Entry], undetected: Collection[Place], detected: Collection[Place]) -> Iterator[str]:
-    """What the allowlist need not say: changes that some check detects, and contracts under which none passes."""
+    """Entries that the allowlist does not need: changes that some check detects, or that no contract lets pass."""
     for entry in entries:
         used = {place for place in undetected if entry.covers(*place)}
         named_providers = set(entry.providers if entry.names_providers else ())

@@ -181,7 +181,7 @@ def with_portions(response: Response, contents: Sequence[bytes]) -> Response:
 
 
 def synthetic_response(status: int, body: Any, media_type: str = "application/json") -> Response:
-    """A response that owes nothing to the request; `body` is bytes, or JSON."""
+    """A response that does not depend on the request; `body` is bytes, or JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Response(status, (("content-type", media_type),), (Portion(content),))
 

@@ -1,4 +1,4 @@
-"""The loop that users run, driven by a sender that needs no network: what mutation tests are made of."""
+"""The run loop with a sender that needs no network: mutation tests run the same loop as users."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_in_process(
 ) -> InProcessRun:
     """Drive a plan against a reference in this process, with `attempts` in all where there is a limit.
 
-    `known` are the exchanges of another run by case, and `cache` what was concluded of them.
+    `known` are the exchanges of another run by case, and `cache` the conclusions on them.
     """
 
     def sender(account: Account, finished: Callable[[Exchange], object]) -> InProcessSender:

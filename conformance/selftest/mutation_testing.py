@@ -174,7 +174,7 @@ def applying(planted: Fault | LegalVariant) -> tuple[str, ...]:
 
 
 def home(planted: Fault | LegalVariant) -> str:
-    """One of them, chosen by the hash of its name so that all contracts have a share; empty where none applies."""
+    """One of these providers, chosen by a hash so that all contracts have a share; empty where none applies."""
     names = applying(planted)
     return names[crc32(planted.name.encode()) % len(names)] if names else ""
 

@@ -35,7 +35,7 @@ def merged(trials: Iterable[Trial]) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 FEW: Final = 2
-"""Causes that a reader takes in at once; of one defect more are noise."""
+"""The most causes that one defect should be shown as: more are noise to a reader."""
 
 
 def cause_counts(trials: Iterable[Trial]) -> dict[str, int]:

@@ -59,7 +59,7 @@ class ResponseMemoryBudget:
         return self._large // 2
 
     def limit_for(self, own_weight: int) -> int:
-        """The maximum weight at which a response is kept; `own` is the part of `used` that belongs to it."""
+        """The maximum weight at which a response is kept; `own_weight` is the part of `used` that belongs to it."""
         others = self.used - own_weight
         return max((self._large - others) // 2, (self._total - others) // 256, 16 * 1024)
 

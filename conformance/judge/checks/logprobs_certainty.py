@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from conformance.contract.parameters import bends
 from conformance.judge.catalogue import CheckContext, Findings, Scope, check, show
@@ -17,11 +17,14 @@ from conformance.model.exchange import Exchange
 from conformance.model.parameter_traits import Bends
 from conformance.model.request_view import RequestView
 
-# What changes a distribution after its values may have been read, so that they need not fit the choice.
-RAW = (Bends.CONTEXT, Bends.LOGITS, Bends.GRAMMAR)
-ENOUGH_TOKENS = 8  # a choice: shorter texts can be certain, such as the rest of a word
-DEFAULT_LIMIT = 1024  # tokens, a choice: the most that a text is taken to have where no limit is known
-LIKELY = -2.0  # a choice: an alternative above this has a probability over 13 %, which no rounding explains away
+CHANGED_AFTERWARDS: Final = (Bends.CONTEXT, Bends.LOGITS, Bends.GRAMMAR)
+"""Where a distribution is changed after its values may have been read, so that they need not fit the drawn token."""
+ENOUGH_TOKENS: Final = 8
+"""A choice: shorter texts can be certain, such as the rest of a word."""
+DEFAULT_LIMIT: Final = 1024
+"""Tokens that a text is assumed to have at most where no limit is known. A choice."""
+LIKELY: Final = -2.0
+"""A choice: an alternative above this has a probability over 13 %, which rounding cannot explain."""
 
 
 @check(
@@ -49,7 +52,7 @@ def logprobs_are_not_all_zero(x: Exchange, context: CheckContext) -> Findings:
     Fix: take the values before any filter leaves a single token, and return null where there are none.
     """
     request = context.request(x)
-    if request.logprobs is None or bends(context.contract, request, *RAW):
+    if request.logprobs is None or bends(context.contract, request, *CHANGED_AFTERWARDS):
         return
     texts = {answer.index: answer.text for answer, _ in choices_with_logprobs(x)}
     for answer, lists in choices_with_logprobs(x):

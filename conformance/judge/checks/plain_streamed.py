@@ -31,7 +31,7 @@ COLD = {"temperature": 0}
 
 
 def pair(body: Mapping[str, Any], *chunks: Mapping[str, Any], copies: int = 1) -> Group:
-    """A plain reply and a stream as a pair, each repeated `times`."""
+    """A plain reply and a stream as a pair, with `copies` of each."""
     members = {"plain": (plain(body, COLD),) * copies, "stream": (stream(*chunks, request=COLD),) * copies}
     return Group("twin", "example", members)
 
