@@ -16,7 +16,13 @@ MISTAKES = {
     "no YAML": (OPENAPI, "openapi: 3.1.0", "openapi: [3.1.0", "openapi.yaml: line 2, column"),
     "not an object": (OPENAPI, None, "- openapi\n", "is not an object; expected an OpenAPI document"),
     "empty document": (OPENAPI, None, "", "is not an object"),
-    "empty contract": (CONTRACT, None, "", "is not of type 'object'; see contract.schema.json"),
+    "empty contract": (CONTRACT, None, "", "is not of type 'object'; see "),
+    "a contract of a name alone": (
+        CONTRACT,
+        None,
+        "provider: madeup",
+        "'title' is a required property; 'revision' is a required property; 'document' is a required property; see ",
+    ),
     "a tab": (CONTRACT, "document:\n", "document:\n\tform: x\n", "contract.yaml: line"),
     "not UTF-8": (CONTRACT, None, b"provider: \xff", "is not UTF-8; save it as UTF-8"),
     "a key that stands twice": (

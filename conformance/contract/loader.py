@@ -112,11 +112,16 @@ def _schema() -> dict[str, Any]:
 
 def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
     data = read_yaml(path)
-    errors = jsonschema.Draft202012Validator(schema).iter_errors(data)
+    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(data))
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
         at = "".join(f"/{part}" for part in error.absolute_path) or "/"
-        raise ContractError(path, at, f"{error.message[:300]}; see contract.schema.json")
+        # all that the same place lacks, so that a new file is not written one error at a time
+        absent = [
+            one.message for one in errors if one.validator == "required" and one.absolute_path == error.absolute_path
+        ]
+        messages = absent if error.validator == "required" and error.message in absent else [error.message]
+        raise ContractError(path, at, f"{'; '.join(messages)[:300]}; see {HERE / 'contract.schema.json'}")
     return data if isinstance(data, dict) else {}
 
 

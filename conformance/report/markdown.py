@@ -20,7 +20,7 @@ from conformance.report.tally import (
     seen_in_recordings,
 )
 from conformance.report.text import visible
-from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES, word
+from conformance.report.verdict_words import HEADLINES, INVALID_WAIVERS, OUTCOMES, UNJUDGED_HEADLINE, word
 
 MOST_ROWS: Final = 40
 MOST_CHARACTERS: Final = 300
@@ -92,12 +92,12 @@ def _lines(results: Mapping[str, Any]) -> Iterator[str]:
     if results.get("waiver_faults"):
         yield f"\n### {INVALID_WAIVERS}\n"
         yield from (f"- {plain(fault)}" for fault in results["waiver_faults"])
-    if results["incomplete"] or open_rows:
+    if result != UNJUDGED_HEADLINE and (results["incomplete"] or open_rows):
         yield f"\n### {HEADLINES['incomplete']}\n"
         yield from (f"- {plain(reason)}" for reason in results["incomplete"])
         yield from (f"- {plain(row['id'])} ({row['level']}): {plain(row['reason'])}" for row in open_rows[:MOST_ROWS])
         yield from _more(len(open_rows))
-    if rows:
+    if rows and result != UNJUDGED_HEADLINE:
         yield from _areas(rows)
     yield f"\n{', '.join(_facts(results))}"
 

@@ -175,7 +175,8 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "yes", f"All {index['of']} MUSTs that apply were verified."
     for fault in results.get("waiver_faults", ()):
         yield "no", fault[:1].upper() + fault[1:]
-    for reason in results["incomplete"]:
+    said = unjudged(results)  # in the headline
+    for reason in (reason for reason in results["incomplete"] if reason != said):
         yield "no", f"Incomplete: {reason}"
     crashed = sum(row["outcome"] == "error" for row in rows)
     if crashed:

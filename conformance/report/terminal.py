@@ -17,13 +17,14 @@ from conformance.report.tally import (
     plural,
     scored,
     seen_in_recordings,
+    unjudged,
     urgency,
     verified_and_passed,
     waived,
     waiver_text,
 )
 from conformance.report.text import visible
-from conformance.report.verdict_words import OUTCOMES, word
+from conformance.report.verdict_words import OUTCOMES, UNJUDGED_HEADLINE, word
 
 WIDTH: Final = 118
 MOST_BLOCKED: Final = 5
@@ -83,7 +84,7 @@ def blocks(results: Mapping[str, Any]) -> Iterator[str]:
         if row["outcome"] != "not_run":
             yield block(row, results)
     not_run = sum(row["outcome"] == "not_run" for row in others)
-    if not_run:
+    if not_run and not unjudged(results):
         yield f"NOT RUN {plural(not_run, 'requirement')}: the run ended before the requests that show them"
 
 
@@ -112,8 +113,10 @@ def summary(results: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{numbers[outcome]} {word(outcome)}" for outcome in OUTCOMES if numbers[outcome])
     waivers = sum(map(waived, results["requirements"]))
     score = results["score"]
-    lines = [
-        f"{visible(results['target']['name'])}: {result}. {because}",
+    lines = [f"{visible(results['target']['name'])}: {result}. {because}"]
+    if result == UNJUDGED_HEADLINE:
+        return lines[0]
+    lines += [
         f"  {verified_and_passed(results)}",
         f"  {counts}{f'; {waivers} of these waived' if waivers else ''}",
         f"  requests: {run_facts.requests(results)}; tokens: {run_facts.tokens(results)}",
