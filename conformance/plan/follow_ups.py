@@ -132,7 +132,7 @@ def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch
                 break
         rich = sure_members(context, RICH)
         if "echo" in rich and context.may_send(_long(context, rich)):
-            yield Rank.ALWAYS, (RICH_NAME, rich)
+            yield Rank.ESSENTIAL, (RICH_NAME, rich)
         return
     yield Rank.RELEVANT, ("plain", {})
     for name, patch in (
@@ -192,8 +192,9 @@ def _unmatched(
     listed = context.first_allowed("stop", stops, stops[:1], stops[0])
     body = context.body(patch, {"max_tokens": TOKENS_LONG, **listed}, channel)
     if listed and context.may_send(body):
-        case = context.case("relation", body, part("never", _nearly_key(name), "with"))
-        yield CaseGroup("learned", Rank.RELEVANT, (case,))
+        roles = (part("never", _nearly_key(name), "with"), part("cut", _nearly_key(name), "with"))
+        case = context.case("relation", body, *roles)
+        yield CaseGroup("learned", Rank.RELEVANT if context.full else Rank.ESSENTIAL, (case,))
 
 
 def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[CaseGroup]:
@@ -209,17 +210,17 @@ def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[
     # in `gate` the one that cuts comes last of four, after one that is a pattern to some servers
     pattern = () if context.full or PATTERN in text else (PATTERN,)
     listed = [nearly(text), *pattern, late, early]
-    begin = text[: 2 if text[0].strip() else 3]
     of_words = several_words(text) or early
     variants: list[tuple[str, tuple[Any, ...], Patch]] = [
         ("inside", (early, [early]) if context.full else (of_words, [of_words]), {}),
         ("earliest", (listed, [late, early]), streamed),
-        ("at once", ([begin], begin), {}),
     ]
     if context.full:
-        of_word = inside_a_word(text)
-        variants += [("several words", ([of_words], of_words), streamed)] if of_words != early else []
+        of_word, begin = inside_a_word(text), text[: 2 if text[0].strip() else 3]
         variants += [("inside a word", (list(of_word),), {})] if of_word and name == "plain" else []
+        if name in {"plain", "batch of choices"}:
+            variants += [("at once", ([begin], begin), {})]
+            variants += [("several words", ([of_words], of_words), streamed)] if of_words != early else []
     for place, forms, channel in variants:
         bodies = (context.body(patch, {"max_tokens": TOKENS_LONG, "stop": stop}, channel) for stop in forms)
         if cut := next(filter(context.may_send, bodies), None):

@@ -76,8 +76,7 @@ def relations(context: PlanContext) -> Iterator[CaseGroup]:
                     waits = index or (combines and not context.full and kind != "many")
                     later = min(index, 1 if (name, kind) in PREFERRED else 2)
                     lowest = Rank.NORMAL if (name, kind) in SHOWN_HERE else Rank.USEFUL
-                    lowest = lowest if name in SEVERAL or lowest is Rank.NORMAL else Rank.OBSERVED
-                    rank = min(case_group.rank + later, lowest)
+                    rank = min(case_group.rank + later, lowest if name in SEVERAL else Rank.OBSERVED)
                     yield replace(case_group, phase="rows", rank=rank) if waits else case_group
         if name in SEVERAL:
             yield from _extremes(context, setting)
@@ -561,7 +560,9 @@ KINDS: Final[Mapping[str, Build]] = {
 PREFERRED: Final = frozenset({("choices", "batch"), ("choices", "seed")})
 # What a setting of several members may break: each effect, and each comparison of one text with another.
 # Settings of several members at once: a promise that is broken beside any of them is broken here.
-SEVERAL: Final = frozenset({"batch of choices", "best choices", "batch of ids"})
+SEVERAL: Final = frozenset(
+    {"batch of choices", "best choices", "batch of ids", "equal prompts", "empty prompt", "penalized"}
+)
 # Little else shows promises beside token ids, or these relations beside a choice of the best candidates.
 OF_CHOICE: Final = (
     "vary", "narrow", "suffix", "ban", "repeat", "seed", "batch", "many", "prefix", "logprobs", "ranks",
@@ -570,7 +571,6 @@ SHOWN_HERE: Final = frozenset(
     {
         *(("batch of ids", kind) for kind in KINDS),
         *(("best choices", kind) for kind in OF_CHOICE),
-        *((name, kind) for name in ("equal prompts", "empty prompt", "penalized") for kind in KINDS),
     }
 )
 # What concerns texts and choices may be lost in each of them; what a parser does once for all members, in the first.
@@ -584,14 +584,6 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     ),
     "choices": ({"n": 2, "logprobs": 1}, frozenset({"twin", "echo", "batch", "seed"})),
     "echoed": ({"echo": True, "logprobs": 1, "prompt": UNICODE}, frozenset({"twin"})),
-    # a prompt that comes again has choices of its own, and an empty one has an empty echo
-    "equal prompts": ({**RICH, "max_tokens": TOKENS_LONG}, frozenset({"twin", "echo"})),
-    "empty prompt": ({"prompt": [PROMPT, ""], "n": 2}, frozenset({"echo"})),
-    # counts that are kept from one request to the next change what is penalized
-    "penalized": (
-        {"presence_penalty": 1, "frequency_penalty": 1, "repetition_penalty": 1.2, "max_tokens": TOKENS_LONG},
-        frozenset({"repeat", "many"}),
-    ),
     # rewarded repetition changes any text, so that a penalty that is lost on one channel shows
     "rewarded": (
         {"presence_penalty": -1.9, "frequency_penalty": -1.9, "repetition_penalty": 0.6, "max_tokens": 2 * TOKENS_LONG},
@@ -605,6 +597,14 @@ SETTINGS: Final[Mapping[str, tuple[Patch, frozenset[str]]]] = {
     "batch of ids": (
         {"prompt": [list(IDS), list(OTHER_IDS)], "n": 2, "logprobs": 1, **STREAM.patch},
         OF_TEXTS - {"null"} | {"twin"},
+    ),
+    # a prompt that comes again has choices of its own, and an empty one has an empty echo
+    "equal prompts": ({**RICH, "max_tokens": TOKENS_LONG}, frozenset({"twin", "echo"})),
+    "empty prompt": ({"prompt": [PROMPT, ""], "n": 2}, frozenset({"echo"})),
+    # counts that are kept from one request to the next change what is penalized
+    "penalized": (
+        {"presence_penalty": 1, "frequency_penalty": 1, "repetition_penalty": 1.2, "max_tokens": TOKENS_LONG},
+        frozenset({"repeat", "many"}),
     ),
 }
 # Relations that do not need repeatable replies; the others are left out where the target rejects temperature 0.

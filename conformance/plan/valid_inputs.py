@@ -9,13 +9,20 @@ from conformance.model import Combination, Validity
 from conformance.model.json_text import MISSING, dumps, is_number
 from conformance.plan.boundaries import ends, open_ends
 from conformance.plan.case_group import CaseGroup, Rank
-from conformance.plan.context import PROMPT, PlanContext, part
-from conformance.plan.factors import allowed_members, streaming
+from conformance.plan.context import NEAR_ZERO_TEMPERATURE, PROMPT, PlanContext, part
+from conformance.plan.factors import IDS, OTHER_IDS, allowed_members, several, streaming, sure_members
 from conformance.plan.input_model import DELICATE_TEXTS, LONG_TEXT, PLAIN_TEXTS, InputClass, valid_classes
 from conformance.plan.parameter_values import FactorLevel, factor_level
 from conformance.plan.single_values import joint_cases, limits_of, value_alone
 
 LEVELS: Final = "levels of classes"
+# What of log probabilities shows where nothing but the likeliest tokens may come, and no rows have together.
+SCORED_IDS: Final[Mapping[str, Any]] = {
+    "prompt": [list(IDS), list(OTHER_IDS)],
+    "logprobs": 2,
+    "max_tokens": 1,
+    "best_of": 2,
+}
 SIZES: Final = (3, 17)  # prompts of a batch
 # Other parts of the plan try these; the values of the second set decide what a request costs, so they go together.
 ELSEWHERE: Final = frozenset({"model", "stream", "echo"})
@@ -38,6 +45,10 @@ def valid_inputs(context: PlanContext) -> Iterator[CaseGroup]:
     yield from joint_cases(context, [level for level in levels if level not in costly], "rows", Rank.NORMAL)
     yield from _spelled(context)
     yield from _open(context)
+    # where the document leaves open what temperature 0 means, the least that it surely allows
+    nearly_zero = {} if context.validity_of(context.base) is Validity.VALID else {"temperature": NEAR_ZERO_TEMPERATURE}
+    if scored := sure_members(context, {**nearly_zero, **SCORED_IDS}):
+        yield CaseGroup("rows", Rank.RELEVANT, (context.case("row", context.body(scored)),))
     for key, prompts in _batches():
         yield from _batch(context, key, prompts)
 
@@ -170,12 +181,12 @@ def _echoed_texts(context: PlanContext) -> Iterator[CaseGroup]:
 
     What a server may refuse as a whole is sent in a request of its own.
     """
-    scored = {"prompt": [*PLAIN_TEXTS, PLAIN_TEXTS[0]], "n": 2, "logprobs": 5, **streaming(context)}
+    scored = {"prompt": [*PLAIN_TEXTS, PLAIN_TEXTS[0]], "n": several(context), "logprobs": 5, **streaming(context)}
     plain = {"prompt": [*DELICATE_TEXTS, PLAIN_TEXTS[-1]], "max_tokens": 1}
-    for members in ({"max_tokens": 0, **scored}, plain):
+    for rank, members in ((Rank.ALWAYS, {"max_tokens": 0, **scored}), (Rank.ESSENTIAL, plain)):
         patch = allowed_members(context, {"echo": True, **members})
         if "echo" in patch and "prompt" in patch:
-            yield CaseGroup("rows", Rank.ALWAYS, (context.case("row", context.body(patch)),))
+            yield CaseGroup("rows", rank, (context.case("row", context.body(patch)),))
 
 
 def _batches() -> Iterator[tuple[str, Sequence[str]]]:

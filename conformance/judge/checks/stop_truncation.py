@@ -308,7 +308,7 @@ def stop_that_never_matches(group: Group, context: CheckContext) -> Findings:
 @check(
     "finish",
     Scope.GROUP,
-    group="never",
+    group="cut",
     good=lambda: example(_at_the_limit("length")),
     bad=lambda: example(_at_the_limit("stop")),
 )
@@ -320,7 +320,7 @@ def uncut_text_finishes_with_length(group: Group, context: CheckContext) -> Find
 
     Fix: report `stop` only when all of a stop sequence was generated, not for a part of it or for one in the prompt.
     """
-    if group.key.split(" ")[0] != "stop" or not_comparable(group, *ROLES):
+    if not_comparable(group, *ROLES):
         return
     without = members(group, "without")[0]
     for x in members(group, "with"):
