@@ -13,7 +13,6 @@ from conformance.plan.case_group import CaseGroup, Rank
 from conformance.plan.context import BIAS_TOKENS, PROMPT, TOKENS_LONG, PlanContext, part
 from conformance.plan.factors import (
     IDS,
-    RICH,
     TEXTS,
     UNICODE,
     UNLIKELY_STOP,
@@ -35,7 +34,7 @@ ROOM: Final = 8  # tokens that a prompt leaves of the context
 LONG_IN_TOKENS: Final = "\N{ROCKET}\N{EVERGREEN TREE}\N{MOUSE FACE}\N{TELESCOPE}"
 SHORTEST_CUT: Final = 6  # characters that a text must have to be cut in two places
 LONG_STOP: Final = 20  # characters of a stop sequence of several words, which a short buffer does not hold
-RICH_NAME: Final = "rich"  # the setting of `gate` in which stop sequences that must not match are tried
+STOPPED: Final = frozenset({"cut", "uncut", "never"})  # the groups in which a text without stop sequences has a role
 # In `gate`, what leads to texts with characters that code treats specially; and the texts that are assumed to follow.
 PROVOKING_OF_GATE: Final = ("東京、大阪、名古屋、京都、東京、大阪、", "Blue\nGold\nWhite\n")
 ASSUMED_TEXTS: Final = (ASSUMED_TEXT, "東京、大阪", "Red\nBlue")
@@ -52,7 +51,7 @@ def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
         for rank, (name, patch) in _cut_settings(context):
             texts = (ASSUMED_TEXT, *ASSUMED_TEXTS[1:])
             cuts = [case for case_group in _stops(context, name, patch, texts) for case in case_group.cases]
-            roles = [membership for case in cuts for membership in case.groups if membership.kind in {"cut", "never"}]
+            roles = [membership for case in cuts for membership in case.groups if membership.kind in STOPPED]
             groups = [part(membership.kind, membership.key, "without") for membership in roles]
             if any(membership.kind == "accept" for case in cuts for membership in case.groups):
                 groups += _stop_is_accepted(context, name, "control")
@@ -74,11 +73,11 @@ def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
     if _cuts_texts(context):
         for _, (name, patch) in _cut_settings(context):
             # other groups may have sent the same request, but only in its role is it what the cut is compared with
-            first = {part("cut", f"inside {name}", "without"), part("never", _nearly_key(name), "without")}
-            if first & set(context.known.roles):
-                long = _long(context, patch)
-                texts = [_completion(context, long, index) for index in range(context.request(long).choices)]
-                yield from _stops(context, name, patch, texts)
+            if part("cut", f"inside {name}", "without") not in context.known.roles:
+                continue
+            long = _long(context, patch)
+            texts = [_completion(context, long, index) for index in range(context.request(long).choices)]
+            yield from _stops(context, name, patch, texts)
     if _bans_tokens(context) and part("ban", "natural", "without") in context.known.roles:
         free, table = (context.known.reply(dumps(body).encode()) for body in (_free(context), _table(context)))
         token = _natural_token(free, table)
@@ -129,10 +128,7 @@ def _cut_settings(context: PlanContext) -> Iterator[tuple[Rank, tuple[str, Patch
             kept = sure_members(context, several)
             if context.may_send(_long(context, kept)):
                 yield Rank.RELEVANT, ("plain", kept)
-                break
-        rich = sure_members(context, RICH)
-        if "echo" in rich and context.may_send(_long(context, rich)):
-            yield Rank.ESSENTIAL, (RICH_NAME, rich)
+                return
         return
     yield Rank.RELEVANT, ("plain", {})
     for name, patch in (
@@ -162,10 +158,8 @@ def _completion(context: PlanContext, body: Mapping[str, Any], index: int) -> st
 def _stops(context: PlanContext, name: str, patch: Patch, texts: Sequence[str]) -> Iterator[CaseGroup]:
     """Stop sequences made from the texts of a setting: those that cut them, and those that must not."""
     if context.full:
-        yield from _unmatched(context, name, patch, texts, streaming(context) if context.has("stream") else {})
+        yield from _unmatched(context, name, patch, texts)
         yield from _cuts(context, name, patch, texts[0])
-    elif name == RICH_NAME:
-        yield from _unmatched(context, name, patch, texts, {})
     else:
         yield from _cuts(context, name, patch, texts[0])
         yield from _cuts_of_classes(context, name, patch, texts)
@@ -175,9 +169,7 @@ def _nearly_key(name: str) -> str:
     return f"stop nearly {name}"
 
 
-def _unmatched(
-    context: PlanContext, name: str, patch: Patch, texts: Sequence[str], channel: Patch
-) -> Iterator[CaseGroup]:
+def _unmatched(context: PlanContext, name: str, patch: Patch, texts: Sequence[str]) -> Iterator[CaseGroup]:
     """Sequences that begin as a text does, or as it ends, and go on otherwise; and one of an echoed prompt only.
 
     What may become a stop sequence is held back, and must be sent when it does not, at the limit as well.
@@ -190,11 +182,12 @@ def _unmatched(
     if patch.get("echo"):
         stops += [word for word in re.findall(r"\w{3,}", prompt) if not any(word in text for text in texts)][-1:]
     listed = context.first_allowed("stop", stops, stops[:1], stops[0])
-    body = context.body(patch, {"max_tokens": TOKENS_LONG, **listed}, channel)
+    streamed = streaming(context) if context.has("stream") else {}
+    body = context.body(patch, {"max_tokens": TOKENS_LONG, **listed}, streamed)
     if listed and context.may_send(body):
-        roles = (part("never", _nearly_key(name), "with"), part("cut", _nearly_key(name), "with"))
+        roles = (part("never", _nearly_key(name), "with"), part("uncut", _nearly_key(name), "with"))
         case = context.case("relation", body, *roles)
-        yield CaseGroup("learned", Rank.RELEVANT if context.full else Rank.ESSENTIAL, (case,))
+        yield CaseGroup("learned", Rank.RELEVANT, (case,))
 
 
 def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[CaseGroup]:
@@ -226,7 +219,9 @@ def _cuts(context: PlanContext, name: str, patch: Patch, text: str) -> Iterator[
         if cut := next(filter(context.may_send, bodies), None):
             sure = place == "inside" and context.validity_of(cut) is Validity.VALID
             accepted = _stop_is_accepted(context, name, "probe") if sure else []
-            case = context.case("cut", cut, part("cut", f"{place} {name}", "with"), *accepted)
+            # of several texts, those that no sequence cuts
+            roles = [part(kind, f"{place} {name}", "with") for kind in ("cut", "uncut")]
+            case = context.case("cut", cut, *roles, *accepted)
             yield CaseGroup("learned", Rank.ESSENTIAL, (case,))
 
 

@@ -63,7 +63,7 @@ Drawn = Sequence[Mapping[str, Any]]
 Phases = Generator[Phase, tuple[Exchange, ...], None]
 Generate = Callable[..., Iterator[CaseGroup]]
 FOLLOW_UPS: Final = 8  # requests that replies may lead to beyond those that the budget already counts
-ISOLATING: Final = 2 / 3  # of the reserve, which is for isolating rejected values before anything else
+ISOLATING: Final = 3 / 4  # of the reserve, which is for isolating rejected values before anything else
 LEFT_OUT: Final = "left out"
 ALONE: Final = "alone"
 IN_ORDER: Final = frozenset({"base", "hostile"})
@@ -307,7 +307,7 @@ class Planner:
     def _remaining(self, ceiling: Budget, *, isolating: bool = False) -> RemainingBudget:
         """The budget that is left to plan with: the ceiling less the reserve and what was spent.
 
-        Two thirds of the reserve are for isolating rejected values: spending them does not count, and other requests
+        Three quarters of the reserve are for isolating rejected values: spending them does not count, and other requests
         cannot have what is left of them. What isolation leaves of 8/9 of the reserve may be released for a MUST that
         has no room otherwise: one that nobody tried is worse than one that was not confirmed.
         """

@@ -7,7 +7,7 @@ from typing import Final
 
 from conformance.model.budget import PROFILES, Budget
 
-RESERVE: Final[Mapping[str, float]] = {"gate": 0.07, "full": 0.03}
+RESERVE: Final[Mapping[str, float]] = {"gate": 0.06, "full": 0.03}
 """The share by profile: what a small run has to confirm is a larger part of it, and a large one repeats much anyway."""
 
 

@@ -46,6 +46,7 @@ GROUPS: Final = {
     "many": "the same request for one choice and for several",
     "prefix": "the same request with a low and a high token limit",
     "cut": "a request, and the same with a stop sequence taken from its own reply",
+    "uncut": "a request, and the same with stop sequences that cut none or few of its texts",
     "echo": "the same request with and without echo",
     "ban": "a request, and the same with a bias against a token of its reply",
     "force": "a request, and the same with a bias towards one token",

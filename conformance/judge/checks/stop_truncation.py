@@ -308,7 +308,7 @@ def stop_that_never_matches(group: Group, context: CheckContext) -> Findings:
 @check(
     "finish",
     Scope.GROUP,
-    group="cut",
+    group="uncut",
     good=lambda: example(_at_the_limit("length")),
     bad=lambda: example(_at_the_limit("stop")),
 )
