@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def package_of(module: str) -> str:
     return module.partition(".")[2].partition(".")[0]
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Every module that is imported, inside functions too; `from conformance import x` counts as `conformance.x`."""
     found = set()

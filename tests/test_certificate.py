@@ -410,7 +410,7 @@ def test_a_private_key_is_for_its_owner_and_never_shown(conformance, tmp_path):
     secret = (tmp_path / "my.key").read_text()
     assert stat.S_IMODE((tmp_path / "my.key").stat().st_mode) == 0o600
     assert all(line not in out for line in secret.splitlines())
-    assert repr(keys.load(tmp_path / "my.key")) == "Private()"
+    assert repr(keys.load(tmp_path / "my.key")) == "PrivateKey()"
     (one,) = trusted(tmp_path / "my.key.pub")
     assert (one.name, one.most) == ("Some Body", "self-reported")
     assert one.key.id in out

@@ -61,6 +61,12 @@ def test_the_same_in_full(target, monkeypatch):
     assert made[0] == made[1]
 
 
+def test_plans_that_share_case_groups_are_those_of_plans_that_do_not(monkeypatch):
+    shared = CaseGroups(drawn("openai", "gate"), most=8)
+    alone = [phases("openai", answer, monkeypatch, CaseGroups) for answer in TARGETS.values()]
+    assert [phases("openai", answer, monkeypatch, lambda _: shared) for answer in TARGETS.values()] == alone
+
+
 def test_every_phase_has_a_state_and_parts():
     assert tuple(state.phase for state in STATES) == ORDER
     assert {phase for part in PARTS for phase in part.phases} == {*ORDER, ALONE}

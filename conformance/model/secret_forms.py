@@ -13,8 +13,10 @@ import re
 import zlib
 from array import array
 from base64 import a85encode, b32encode, b64encode, b85encode, urlsafe_b64encode
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 Span: TypeAlias = tuple[int, int]
@@ -75,19 +77,30 @@ class Coding:
             parts = [self.unit.sub(self.decode, part) for part in parts]
         return self.sign.join(parts)
 
-    def spans(self, data: bytes, decoded: Iterable[Span]) -> list[Span]:
+    def spans(self, data: bytes, decoded: Sequence[Span]) -> list[Span]:
         """The spans of `data` that became these spans when the coding was undone; what was dropped between stays."""
+        needed = max((end for _, end in decoded), default=0)
         starts, ends, position = array("Q"), array("Q"), 0
+        gaps = [0]  # places in the decoded text before which something was dropped
         for match in self.unit.finditer(data):
+            if len(starts) >= needed:
+                break
             starts.extend(range(position, match.start()))
             ends.extend(range(position + 1, match.start() + 1))
-            for _ in self.decode(match):
-                starts.append(match.start())
-                ends.append(match.end())
+            size = len(self.decode(match))
+            starts.extend([match.start()] * size)
+            ends.extend([match.end()] * size)
             position = match.end()
-        starts.extend(range(position, len(data)))
-        ends.extend(range(position + 1, len(data) + 1))
-        return merged((starts[index], ends[index]) for start, end in decoded for index in range(start, end))
+            if not size and gaps[-1] != len(starts):
+                gaps.append(len(starts))
+        if len(starts) < needed:
+            starts.extend(range(position, len(data)))
+            ends.extend(range(position + 1, len(data) + 1))
+        return merged(
+            (starts[first], ends[after - 1])
+            for start, end in decoded
+            for first, after in pairwise((start, *gaps[bisect_right(gaps, start) : bisect_left(gaps, end)], end))
+        )
 
 
 _LETTERS: Final = {

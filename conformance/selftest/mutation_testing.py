@@ -12,7 +12,6 @@ from typing import Any, Final
 from zlib import crc32
 
 from conformance.contract import load, providers
-from conformance.judge import Traffic, judge_all
 from conformance.judge.catalogue import load as checks
 from conformance.judge.causes import causes
 from conformance.judge.finding_cache import FindingCache
@@ -61,7 +60,8 @@ class Baseline:
         reference = altered_reference(self.contract, KEY, now=_fixed_time, **planted)
         plan = Planner(self.context, self.drawn, serving=self.coverage, case_groups=self.case_groups).phases()
         attempts = usual(self.profile).requests
-        run = run_in_process(reference, plan, attempts=attempts, known=self.known, cache=self.cache.copy())
+        cache = self.cache if self.plain is None else self.cache.copy()  # what the plain run concludes holds for all
+        run = run_in_process(reference, plan, attempts=attempts, known=self.known, cache=cache)
         return reference, run
 
 
@@ -127,9 +127,7 @@ def baseline(provider: str, profile: str) -> Baseline:
     drawn, coverage = draw(context), RequirementCoverage(context.contract, context.checks)
     unrun = Baseline(profile, context, drawn, coverage, case_groups=CaseGroups(drawn, REMEMBERED))
     _, plain = unrun.run()
-    cache = FindingCache()
-    judge_all(context.contract, Traffic(plain.exchanges, plain.planned, cache))
-    return replace(unrun, plain=plain, known={x.case.id: x for x in plain.exchanges}, cache=cache)
+    return replace(unrun, plain=plain, known={x.case.id: x for x in plain.exchanges})
 
 
 def trial(where: Baseline, planted: Fault | LegalVariant) -> Trial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from conformance.contract.openapi import error_entry
@@ -29,10 +29,10 @@ def json_type(value: Any) -> str:
     return JSON_TYPES[type(value)]
 
 
-def _is_type(value: Any, name: str) -> bool:
-    """Whether a value is of a type as JSON Schema names it; 1.0 is an integer there."""
+def _has_type(value: Any, names: Collection[str]) -> bool:
+    """Whether a value is of one of these types as JSON Schema names them; 1.0 is an integer there."""
     actual = json_type(value)
-    return actual == name or (name == "integer" and actual == "number" and value == value // 1)
+    return actual in names or (actual == "number" and "integer" in names and bool(value == value // 1))
 
 
 def _in_enum(value: Any, options: list[Any]) -> bool:
@@ -42,7 +42,7 @@ def _in_enum(value: Any, options: list[Any]) -> bool:
 
 
 RULES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "type": lambda value, names: any(_is_type(value, name) for name in names),
+    "type": _has_type,
     "enum": _in_enum,
     "const": json_equal,
     "minimum": lambda value, bound: json_type(value) != "number" or value >= bound,
