@@ -1,4 +1,4 @@
-"""The ends of every documented range: on and just inside are accepted, an end left open is observed."""
+"""The ends of documented ranges: values on and just inside of an end must be accepted; an open end is observed."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def shaped(parameter: str, value: Any, key: str = BIAS_TOKENS[0]) -> Any:
 
 def _steps(context: PlanContext, limit: Limit) -> list[float]:
     step = _step(context, limit)
-    found = []
+    values = []
     for bound, sign in ((limit.low, 1), (limit.high, -1)):
         if bound is not None:
-            found += [rounded(bound, step), rounded(bound + sign * step, step)]
-    return list(dict.fromkeys(found))
+            values += [rounded(bound, step), rounded(bound + sign * step, step)]
+    return list(dict.fromkeys(values))
 
 
 def _step(context: PlanContext, limit: Limit) -> float:

@@ -57,8 +57,8 @@ def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
 def sample_levels(contract: Contract, name: str) -> list[FactorLevel]:
     """Levels of a parameter: the contract's examples where it gives some, else one or more for each of its shapes."""
     given = contract.examples.get(name)
-    found = list(given) if given else _of(contract.parameters[name].schema, contract.limit(name))
-    unique = {dumps(value): value for value in found}
+    sample_values = list(given) if given else _of(contract.parameters[name].schema, contract.limit(name))
+    unique = {dumps(value): value for value in sample_values}
     return [factor_level(name, value) for value in unique.values()]
 
 
