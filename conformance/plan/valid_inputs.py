@@ -85,10 +85,10 @@ def range_ends(context: PlanContext) -> Iterator[CaseGroup]:
 
 def _of_another_form(context: PlanContext, rule: Combination) -> Iterator[CaseGroup]:
     """The first class of the input model that a rule leaves open as well: a word for a key that is a number."""
-    for one in _classes(context) if context.full else ():
-        same = one.patch.keys() == rule.example.keys() and not one.spelled
-        if same and context.broken_combinations(context.body(one.patch)) == {rule.id}:
-            yield _observed(context, rule.id, one.name, one.patch)
+    for input_class in _classes(context) if context.full else ():
+        same = input_class.patch.keys() == rule.example.keys() and not input_class.spelled
+        if same and context.broken_combinations(context.body(input_class.patch)) == {rule.id}:
+            yield _observed(context, rule.id, input_class.name, input_class.patch)
             return
 
 
