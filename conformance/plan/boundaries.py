@@ -16,7 +16,7 @@ Labelled = tuple[str, Any]
 def ends(context: PlanContext, limit: Limit) -> Iterator[FactorLevel]:
     """Levels on the closed ends of a range and one step inside of every end, the low ones first."""
     for value in _steps(context, limit):
-        if limit.place(value) is Validity.VALID:
+        if limit.classify(value) is Validity.VALID:
             yield _level(limit, value)
 
 

@@ -416,7 +416,7 @@ def _spellings(name: str, limit: Limit | None, *, whole: bool) -> Iterator[Input
         yield InputClass(name, "a whole number with a point", float(whole_number))
         yield InputClass(name, "a number with an exponent", float(whole_number), spelled=f"{whole_number}e0")
         yield InputClass(name, "a number with a large exponent", float(whole_number), spelled=f"{whole_number}00E-2")
-    if limit is None or limit.place(0) is not Validity.INVALID:
+    if limit is None or limit.classify(0) is not Validity.INVALID:
         yield InputClass(name, "minus zero", 0 if whole else -0.0, spelled="-0")
 
 

@@ -46,12 +46,12 @@ def factor_level(name: str, value: Any) -> FactorLevel:
 def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
     """The first of these numbers that a limit surely allows; else its middle, where that is allowed."""
     for number in wanted:
-        if limit is None or limit.place(number) is Validity.VALID:
+        if limit is None or limit.classify(number) is Validity.VALID:
             return number
     if limit is None or limit.low is None or limit.high is None:
         return None
     middle = (limit.low + limit.high) / 2
-    return middle if limit.place(middle) is Validity.VALID else None
+    return middle if limit.classify(middle) is Validity.VALID else None
 
 
 def sample_levels(contract: Contract, name: str) -> list[FactorLevel]:
