@@ -144,7 +144,7 @@ def outside(limit, body):
     else:
         value = [value]
     numbers = [one for one in value if isinstance(one, (int, float)) and not isinstance(one, bool)]
-    return any(limit.place(number) is Validity.INVALID for number in numbers)
+    return any(limit.classify(number) is Validity.INVALID for number in numbers)
 
 
 class TestSingles:

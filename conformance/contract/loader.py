@@ -116,10 +116,9 @@ def _conforming(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
         at = "".join(f"/{part}" for part in error.absolute_path) or "/"
+        same_place = [other for other in errors if other.absolute_path == error.absolute_path]
         # all that the same place lacks, so that a new file is not written one error at a time
-        absent = [
-            one.message for one in errors if one.validator == "required" and one.absolute_path == error.absolute_path
-        ]
+        absent = [other.message for other in same_place if other.validator == "required"]
         messages = absent if error.validator == "required" and error.message in absent else [error.message]
         raise ContractError(path, at, f"{'; '.join(messages)[:300]}; see {HERE / 'contract.schema.json'}")
     return data if isinstance(data, dict) else {}

@@ -82,7 +82,7 @@ def _verdicts(contract: Contract, body: Any) -> Iterator[Validity]:
     yield from _by_schema(contract, body)
     for limit in contract.limits:
         for value in _measured(limit.parameter, body):
-            yield limit.place(value)
+            yield limit.classify(value)
     for combination in contract.combinations:
         if combines(contract, combination, body):
             yield combination.validity

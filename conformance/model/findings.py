@@ -93,9 +93,9 @@ class Evidence:
 class Verdict:
     """What became of one requirement.
 
-    `examined`: the number of occurrences; `exchanges`: of exchanges or groups that had one; `violations`:
-    of occurrences that broke the promise. `incomplete`: the run owes this verdict. `repeat`: for each doubt, the cases
-    that settle it when they are sent again.
+    `examined`: the number of occurrences; `exchanges`: the number of exchanges or groups that had one; `violations`:
+    the number of occurrences that broke the promise. `incomplete`: the run owes this verdict. `repeat`: for each doubt,
+    the cases that settle it when they are sent again.
 
     The other members have the cases of one exchange or group in each item. `broke`: those that broke the promise, the
     case that shows it first. `kept`: those that kept it, if the requirement is broken. `due`: those that were expected

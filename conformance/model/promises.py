@@ -93,14 +93,14 @@ class Limit:
     binding: bool = True
     source: Source = Source("")
 
-    def place(self, value: float) -> Validity:
-        """VALID inside, INVALID outside (UNSPECIFIED where the limit does not bind), UNSPECIFIED on an unclear edge."""
+    def classify(self, value: float) -> Validity:
+        """The validity of a value: UNSPECIFIED on an unclear edge, and outside where the limit does not bind."""
         outside = Validity.INVALID if self.binding else Validity.UNSPECIFIED
         for bound, edge, beyond in (
             (self.low, self.low_edge, self.low is not None and value < self.low),
             (self.high, self.high_edge, self.high is not None and value > self.high),
         ):
-            if beyond or value != value:  # NaN is inside of nothing
+            if beyond or value != value:  # NaN is in no range
                 return outside
             if bound is not None and value == bound and edge is not Edge.CLOSED:
                 return outside if edge is Edge.OPEN else Validity.UNSPECIFIED

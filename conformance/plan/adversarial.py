@@ -23,16 +23,16 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
     """The adversarial phase. It is sent in order, so that each plain probe follows the requests that it checks on."""
     if not context.hostile or "alive" not in context.kinds:
         return
-    found = list(adversarial_bodies(context))
+    bodies = list(adversarial_bodies(context))
     if not context.full:
-        batch = _batch(context, "batch", [*found[:1], *_disconnects(context)], 0, trace="disconnect")
+        batch = _batch(context, "batch", [*bodies[:1], *_disconnects(context)], 0, trace="disconnect")
         yield replace(batch, rank=Rank.RELEVANT)
         yield replace(batch, cases=batch.cases[-1:], copies=batch.copies[-1:])  # where there is no room for more
         return
-    for index in range(0, len(found), BATCH):
-        yield _batch(context, f"batch {index // BATCH}", found[index : index + BATCH], index // BATCH)
-    for left in _disconnects(context):
-        yield _batch(context, "disconnect", [left], BATCHES, trace="disconnect")
+    for index in range(0, len(bodies), BATCH):
+        yield _batch(context, f"batch {index // BATCH}", bodies[index : index + BATCH], index // BATCH)
+    for disconnected in _disconnects(context):
+        yield _batch(context, "disconnect", [disconnected], BATCHES, trace="disconnect")
     refused = RequestCase("", dumps(context.base).encode()[:-1], "hostile", Validity.INVALID, note="a refusal")
     yield _batch(context, "refusal", [refused], BATCHES + 2, trace="refusal")
     if oversized := [
@@ -60,7 +60,7 @@ def _batch(context: PlanContext, key: str, cases: list[RequestCase], number: int
 
 
 def _overflowing(context: PlanContext, case: RequestCase) -> Iterator[Membership]:
-    """A prompt longer than any common context, where refused for its length, shows that a context is enforced."""
+    """A prompt longer than any common context: if it is refused for its length, a context is enforced."""
     if len(case.content) >= MEGABYTE:
         for row in context.rows_on("overflow"):
             if row.params.get("behaviour") == "refuse":

@@ -1,4 +1,4 @@
-"""The ends of every documented range: on and just inside are accepted, an end left open is observed."""
+"""The ends of documented ranges: values on and just inside of an end must be accepted; an open end is observed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Labelled = tuple[str, Any]
 def ends(context: PlanContext, limit: Limit) -> Iterator[FactorLevel]:
     """Levels on the closed ends of a range and one step inside of every end, the low ones first."""
     for value in _steps(context, limit):
-        if limit.place(value) is Validity.VALID:
+        if limit.classify(value) is Validity.VALID:
             yield _level(limit, value)
 
 
@@ -53,11 +53,11 @@ def shaped(parameter: str, value: Any, key: str = BIAS_TOKENS[0]) -> Any:
 
 def _steps(context: PlanContext, limit: Limit) -> list[float]:
     step = _step(context, limit)
-    found = []
+    values = []
     for bound, sign in ((limit.low, 1), (limit.high, -1)):
         if bound is not None:
-            found += [rounded(bound, step), rounded(bound + sign * step, step)]
-    return list(dict.fromkeys(found))
+            values += [rounded(bound, step), rounded(bound + sign * step, step)]
+    return list(dict.fromkeys(values))
 
 
 def _step(context: PlanContext, limit: Limit) -> float:

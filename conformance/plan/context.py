@@ -26,11 +26,11 @@ TOKENS_LONG: Final = 12  # a text with several words, to be cut or compared
 TOKENS_MANY: Final = (
     64  # tokens in which words come again and a small JSON text ends; a whole number of an engine's blocks
 )
-# A token and another that it is set against: each is a printable character in most vocabularies, be they ordered by
-# bytes or by what is frequent, so that the text shows it.
+# Two tokens to force or to ban: each is a printable character in most vocabularies, whether these are ordered by bytes
+# or by frequency, so that the text shows it.
 BIAS_TOKENS: Final = ("72", "84")
 FORCED: Final = {BIAS_TOKENS[0]: 100}
-# The same as the last of many entries, none of which can matter beside it.
+# The same bias as the last of many entries, which have no effect beside it.
 FORCED_AMONG_MANY: Final = {**{str(token): -100 for token in range(100, 119)}, **FORCED}
 TRACES: Final = ("refusal", "disconnect")  # what must not show in the reply to the next request
 NEAR_ZERO_TEMPERATURE: Final = 0.01  # what stands in for temperature 0 where the target refuses 0

@@ -58,10 +58,10 @@ def make(sizes: tuple[int, ...], strength: int, banned: tuple[Banned, ...], begu
 
 
 def _by_places(banned: Iterable[Banned]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
-    found: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    by_positions: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for together in banned:
-        found.setdefault(tuple(index for index, _ in together), []).append(tuple(level for _, level in together))
-    return found
+        by_positions.setdefault(tuple(index for index, _ in together), []).append(tuple(level for _, level in together))
+    return by_positions
 
 
 def _apart(indices: tuple[int, ...], levels: frozenset[tuple[int, ...]]) -> dict[str, Any]:

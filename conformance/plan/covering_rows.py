@@ -31,7 +31,7 @@ class Coverage:
 
 def rows(
     context: PlanContext,
-    found: Sequence[Factor],
+    factors: Sequence[Factor],
     strength: int,
     begun: Iterable[Row] = (),
     without: Iterable[Banned] = (),
@@ -40,29 +40,29 @@ def rows(
 
     A row names each level by its index in its factor. `without` are combinations that are left to other rows.
     """
-    if len(found) < strength:
-        return [tuple(row) for row in product(*(range(len(factor.levels)) for factor in found))] if found else []
-    sizes = tuple(len(factor.levels) for factor in found)
-    banned = tuple(sorted({*_banned(context, found), *without}))
+    if len(factors) < strength:
+        return [tuple(row) for row in product(*(range(len(factor.levels)) for factor in factors))] if factors else []
+    sizes = tuple(len(factor.levels) for factor in factors)
+    banned = tuple(sorted({*_banned(context, factors), *without}))
     return [*array(sizes, strength, banned, tuple(begun))]
 
 
-def _banned(context: PlanContext, found: Sequence[Factor]) -> Iterator[Banned]:
+def _banned(context: PlanContext, factors: Sequence[Factor]) -> Iterator[Banned]:
     """Combinations that the contract forbids or the target rejects, as pairs of factor and level."""
-    owners = {name: index for index, factor in enumerate(found) for name in factor.base.patch}
+    owners = {name: index for index, factor in enumerate(factors) for name in factor.base.patch}
     for rule in context.contract.combinations:
         indices = sorted({owners[name] for name in _members(rule) if name in owners})
         if rule.validity is not Validity.INVALID and rule.id not in context.known.refused:
             continue
-        for levels in product(*(range(len(found[index].levels)) for index in indices)):
-            patches = [found[index].levels[level].patch for index, level in zip(indices, levels, strict=True)]
+        for levels in product(*(range(len(factors[index].levels)) for index in indices)):
+            patches = [factors[index].levels[level].patch for index, level in zip(indices, levels, strict=True)]
             if indices and combines(context.contract, rule, context.body(*patches)):
                 yield tuple(zip(indices, levels, strict=True))
 
     for members in context.known.incompatible.values():
         indices = sorted({owners[name] for name in members if name in owners})
-        for levels in product(*(range(len(found[index].levels)) for index in indices)):
-            patches = [found[index].levels[level].patch for index, level in zip(indices, levels, strict=True)]
+        for levels in product(*(range(len(factors[index].levels)) for index in indices)):
+            patches = [factors[index].levels[level].patch for index, level in zip(indices, levels, strict=True)]
             if indices and all(context.body(*patches).get(name, MISSING) == value for name, value in members.items()):
                 yield tuple(zip(indices, levels, strict=True))
 
@@ -72,36 +72,36 @@ def _members(rule: Combination) -> set[str]:
     return {*rule.where, *rule.given, *rule.shape, *compared}
 
 
-def body_of(context: PlanContext, found: Sequence[Factor], row: Row) -> dict[str, Any]:
+def body_of(context: PlanContext, factors: Sequence[Factor], row: Row) -> dict[str, Any]:
     """The request of a row."""
-    return context.body(*(factor.levels[level].patch for factor, level in zip(found, row, strict=True)))
+    return context.body(*(factor.levels[level].patch for factor, level in zip(factors, row, strict=True)))
 
 
-def row_of(found: Sequence[Factor], body: Mapping[str, Any]) -> tuple[int | None, ...]:
+def row_of(factors: Sequence[Factor], body: Mapping[str, Any]) -> tuple[int | None, ...]:
     """The level that a body has of each factor; None where it has a value that is no level."""
-    held = [factor.of(body) for factor in found]
+    held = [factor.of(body) for factor in factors]
     return tuple(
-        None if level is None else factor.levels.index(level) for factor, level in zip(found, held, strict=True)
+        None if level is None else factor.levels.index(level) for factor, level in zip(factors, held, strict=True)
     )
 
 
 def coverage(
-    context: PlanContext, found: Sequence[Factor], bodies: Iterable[Mapping[str, Any]], strength: int
+    context: PlanContext, factors: Sequence[Factor], bodies: Iterable[Mapping[str, Any]], strength: int
 ) -> Coverage:
     """The share of the allowed combinations of `strength` levels that occurs in these bodies."""
-    banned = set(_banned(context, found))
+    banned = set(_banned(context, factors))
     met: set[Banned] = set()
-    for row in {row_of(found, body) for body in bodies}:
+    for row in {row_of(factors, body) for body in bodies}:
         held = [(index, level) for index, level in enumerate(row) if level is not None]
         met.update(combinations(held, strength))
     allowed = [
         tuple(zip(indices, levels, strict=True))
-        for indices in combinations(range(len(found)), strength)
-        for levels in product(*(range(len(found[index].levels)) for index in indices))
+        for indices in combinations(range(len(factors)), strength)
+        for levels in product(*(range(len(factors[index].levels)) for index in indices))
     ]
     wanted = [combination for combination in allowed if not _holds_banned(combination, banned)]
     missed = [combination for combination in wanted if combination not in met]
-    labels = [[found[index].levels[level].label for index, level in combination] for combination in missed[:20]]
+    labels = [[factors[index].levels[level].label for index, level in combination] for combination in missed[:20]]
     named = tuple(map(" + ".join, labels))
     return Coverage(strength, len(wanted) - len(missed), len(wanted), named)
 

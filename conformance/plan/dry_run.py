@@ -99,15 +99,15 @@ class Plan:
 
 def simulate(planner: Planner) -> Plan:
     """The plan for a target that accepts every valid request and refuses every invalid one."""
-    found: list[Phase] = []
+    simulated: list[Phase] = []
     plan = planner.phases()
     exchanges: tuple[Exchange, ...] | None = None
     while True:
         try:
             phase = next(plan) if exchanges is None else plan.send(exchanges)
         except StopIteration:
-            return Plan(planner.context, tuple(found), planner.drawn, planner.known)
-        found.append(phase)
+            return Plan(planner.context, tuple(simulated), planner.drawn, planner.known)
+        simulated.append(phase)
         exchanges = tuple(_answer(case) for case in phase.cases)
 
 

@@ -70,13 +70,13 @@ class ExpectedDefects:
                 total += gained
         return total
 
-    def _add(self, found: dict[str, int], case: RequestCase, kinds: tuple[str, ...]) -> None:
+    def _add(self, promises_by_context: dict[str, int], case: RequestCase, kinds: tuple[str, ...]) -> None:
         promises = 0
         for name in (*self.coverage.of(case), *kinds):
             promises |= self._bit(name)
         if promises:
             for context in self._contexts_of(case):
-                found[context] = found.get(context, 0) | promises
+                promises_by_context[context] = promises_by_context.get(context, 0) | promises
 
     def _bit(self, name: str) -> int:
         bit = self._bits.get(name)
@@ -113,11 +113,11 @@ class ExpectedDefects:
         return weight
 
     def _contexts_of(self, case: RequestCase) -> tuple[str, ...]:
-        found = self._contexts.get(case.content)
-        if found is None:
-            found = self._contexts[case.content] = tuple(contexts(case.body))
+        of_body = self._contexts.get(case.content)
+        if of_body is None:
+            of_body = self._contexts[case.content] = tuple(contexts(case.body))
         burst = any(part.kind == "burst" and part.role.startswith("burst") for part in case.groups)
-        return (*found, "at the same time") if burst else found
+        return (*of_body, "at the same time") if burst else of_body
 
 
 def contexts(body: Any) -> Iterator[str]:
@@ -146,7 +146,7 @@ def contexts(body: Any) -> Iterator[str]:
 def defects(check: str, area: str, context: str) -> float:
     """How many public defects a check would have detected in this context, and one that nobody has reported yet."""
     counts = _counts()
-    of_area = [found for found in counts.values() if found["area"] == area]
+    of_area = [check_counts for check_counts in counts.values() if check_counts["area"] == area]
     everywhere = list(counts.values())
     # reports show a defect by the smallest request that has it, whatever else has it as well
     likely = _sum(of_area, context) + FROM_ELSEWHERE * _share(everywhere, context)
@@ -157,12 +157,12 @@ def defects(check: str, area: str, context: str) -> float:
     return float((known + 1) * in_context)
 
 
-def _share(found: Sequence[Mapping[str, Any]], context: str) -> float:
-    return (_sum(found, context) + 1) / (_sum(found, ANYWHERE) + 1)
+def _share(counts: Sequence[Mapping[str, Any]], context: str) -> float:
+    return (_sum(counts, context) + 1) / (_sum(counts, ANYWHERE) + 1)
 
 
-def _sum(found: Sequence[Mapping[str, Any]], context: str) -> int:
-    return sum(row["contexts"].get(context, 0) for row in found)
+def _sum(counts: Sequence[Mapping[str, Any]], context: str) -> int:
+    return sum(row["contexts"].get(context, 0) for row in counts)
 
 
 def parsers(kind: str) -> int:
@@ -185,8 +185,8 @@ def _counts() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def _priors() -> Mapping[str, Mapping[str, Any]]:
-    found: Mapping[str, Mapping[str, Any]] = read_yaml(FILE)
-    return found
+    priors: Mapping[str, Mapping[str, Any]] = read_yaml(FILE)
+    return priors
 
 
 __all__ = ["ExpectedDefects", "Shown", "contexts", "defects", "parsers"]

@@ -89,10 +89,10 @@ def factors(context: PlanContext, *, in_doubt: bool = False) -> tuple[Factor, ..
     With `in_doubt`, levels as well that were rejected in joint cases only.
     """
     key = "factors, those in doubt too" if in_doubt else "factors"
-    found: tuple[Factor, ...] | None = context.memo.get(key)
-    if found is None:
-        found = context.memo[key] = tuple(_factors(context, in_doubt))
-    return found
+    known_factors: tuple[Factor, ...] | None = context.memo.get(key)
+    if known_factors is None:
+        known_factors = context.memo[key] = tuple(_factors(context, in_doubt))
+    return known_factors
 
 
 def _factors(context: PlanContext, in_doubt: bool) -> Iterator[Factor]:
@@ -169,7 +169,7 @@ def allowed_members(context: PlanContext, patch: Mapping[str, Any]) -> dict[str,
 
 
 def sure_members(context: PlanContext, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, less what would make of a request one that the contract leaves open."""
+    """The same, without members that would make the request one that the contract leaves open."""
     kept: dict[str, Any] = {}
     for name, value in patch.items():
         body = context.body(kept, {name: value})
@@ -191,16 +191,16 @@ def several(context: PlanContext) -> int:
 
 def first_level_value(context: PlanContext, name: str) -> Any:
     """The first value of a parameter that the base does not have: tried alone, so that relations share the request."""
-    found = next((factor for factor in factors(context) if factor.name == name), None)
-    return found.levels[1].value if found else ABSENT
+    levels = next((factor.levels for factor in factors(context) if factor.name == name), ())
+    return levels[1].value if levels else ABSENT
 
 
 def _prompt(context: PlanContext, name: str) -> Iterator[FactorLevel]:
     yield FactorLevel("prompt=text", {"prompt": PROMPT})
     yield TEXTS
     yield FactorLevel("prompt=ids", {"prompt": list(IDS)})
-    more = [] if context.full else [list(IDS)]
-    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS), *more]})
+    more_lists = [] if context.full else [list(IDS)]
+    yield FactorLevel("prompt=id-lists", {"prompt": [list(IDS), list(OTHER_IDS), *more_lists]})
     if context.full:
         yield FactorLevel("prompt=unicode", {"prompt": UNICODE})
 
@@ -247,17 +247,17 @@ def _stop(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def likely_stop(context: PlanContext) -> str:
-    """A stop sequence that other texts of the model are likely_stop to have as well, and not as their first word.
+    """A stop sequence that is likely to occur in other texts of the model as well, and not as their first word.
 
-    That is the commonest letter of what it said to the base; else two characters of that, else a comma.
+    It is the commonest letter of the reply to the base request; else two characters of that, else a comma.
     """
     text = context.known.text(dumps(context.base).encode())
     letters = [char for char in dict.fromkeys(text) if char.isalpha() and text.find(char) * 5 >= len(text)]
     if letters:
         return max(letters, key=text.count)
     middle = max(1, len(text) // 2)
-    found = text[middle : middle + 2]
-    return found if found.strip() else ","
+    two_characters = text[middle : middle + 2]
+    return two_characters if two_characters.strip() else ","
 
 
 def _max_tokens(context: PlanContext, name: str) -> Iterator[FactorLevel]:
@@ -281,7 +281,7 @@ def _temperature(context: PlanContext, name: str) -> Iterator[FactorLevel]:
 
 
 def _bias(context: PlanContext, name: str) -> Iterator[FactorLevel]:
-    """A forced token is missed in any reply that ignores it; the ban of an unlikely token changes nothing."""
+    """A forced token, which a reply lacks if the bias is ignored; the ban of an unlikely token changes nothing."""
     yield factor_level(name, ABSENT)
     if context.full:
         yield from _listed(name, FORCED, {BIAS_TOKENS[0]: -100})

@@ -69,10 +69,10 @@ def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
 
 
 def follow_ups(context: PlanContext) -> Iterator[CaseGroup]:
-    """What follows from the replies."""
+    """The requests that follow from the replies."""
     if _cuts_texts(context):
         for _, (name, patch) in _cut_settings(context):
-            # other groups may have sent the same request, but only in its role is it what the cut is compared with
+            # other groups may have sent the same request, but the cut is compared with it only in this role
             if part("cut", f"inside {name}", "without") not in context.known.roles:
                 continue
             long = _long(context, patch)
@@ -241,11 +241,11 @@ def _cuts_of_classes(context: PlanContext, name: str, patch: Patch, texts: Seque
 
 def of_classes(texts: Sequence[str]) -> list[str]:
     """Up to three sequences that occur in the texts, not at their beginning, white space last."""
-    found = []
+    sequences = []
     for pattern in (NOT_ASCII, SPECIAL, WHITE_SPACE):
         matches = [match[0] for text in texts for match in pattern.finditer(text, 1) if "\ufffd" not in match[0]]
-        found += sorted(matches, key=lambda match: not match.strip(" "))[:1]
-    return found
+        sequences += sorted(matches, key=lambda match: not match.strip(" "))[:1]
+    return sequences
 
 
 def _stop_is_accepted(context: PlanContext, name: str, role: str) -> list[Membership]:
@@ -296,11 +296,11 @@ def _table(context: PlanContext) -> dict[str, Any]:
 def _ban(context: PlanContext, token: int) -> tuple[RequestCase, ...]:
     """A token that occurs in the free text is forced, to see its spelling, and banned, so that it must not occur.
 
-    Its id is read from the table of spellings; without the id nothing could be claimed.
+    Its id is read from the table of spellings; without it, the ban cannot be judged.
     """
     forced = context.body({"logprobs": 1, "logit_bias": {str(token): 100}})
     banned = {**_free(context), "logit_bias": {str(token): -100}}
-    # lost beside a stream, a second prompt or choice; the same prompt, so that the token would occur in each text
+    # a ban may be lost in a stream, for a second prompt or choice; prompts are equal, so that each text has the token
     setting = {**streaming(context), "prompt": [PROMPT, PROMPT], "n": 2} if context.full else {}
     streamed = context.body(banned, allowed_members(context, setting))
     return (

@@ -182,8 +182,8 @@ def _placed(value: Any, steps: Sequence[str], inner: Any) -> Any:
         return inner
     if steps[0] == "[]":
         return [_placed({}, steps[1:], inner)]
-    beside = value if isinstance(value, Mapping) else {}
-    return {**beside, steps[0]: _placed(beside.get(steps[0], {}), steps[1:], inner)}
+    members = value if isinstance(value, Mapping) else {}
+    return {**members, steps[0]: _placed(members.get(steps[0], {}), steps[1:], inner)}
 
 
 def invalid_classes(contract: Contract, path: str, schema: Mapping[str, Any]) -> Iterator[InputClass]:
@@ -203,15 +203,15 @@ def _in_turn(
     contract: Contract, path: str, schema: Mapping[str, Any], labelled: Iterable[Labelled]
 ) -> Iterator[tuple[str, str, Any]]:
     """Each wrong value with its position and the whole member: those of a list or map take turns over the positions."""
-    beside = _beside(contract, path, schema)
+    neighbours = _beside(contract, path, schema)
     for index, (name, value) in enumerate(labelled):
         position, before, behind = POSITIONS[index % len(POSITIONS)]
-        if not beside:
+        if not neighbours:
             yield name, "", member(contract, path, value)
         elif path.endswith("[]"):
-            yield name, position, [*beside[:before], value, *beside[:behind]]
+            yield name, position, [*neighbours[:before], value, *neighbours[:behind]]
         else:
-            yield name, position, entries([*beside[:before], value, *beside[:behind]])
+            yield name, position, entries([*neighbours[:before], value, *neighbours[:behind]])
 
 
 def entries(values: Iterable[Any]) -> dict[str, Any]:
@@ -338,10 +338,10 @@ def near_misses(values: Iterable[Any]) -> Iterator[Labelled]:
 
 def inputs(contract: Contract) -> dict[str, Mapping[str, Any]]:
     """The inputs of the body by path, the first schema of each."""
-    found: dict[str, Mapping[str, Any]] = {}
+    by_path: dict[str, Mapping[str, Any]] = {}
     for path, schema in nodes(contract):
-        found.setdefault(path, schema)
-    return found
+        by_path.setdefault(path, schema)
+    return by_path
 
 
 def valid_classes(contract: Contract, name: str) -> Iterator[InputClass]:
@@ -416,7 +416,7 @@ def _spellings(name: str, limit: Limit | None, *, whole: bool) -> Iterator[Input
         yield InputClass(name, "a whole number with a point", float(whole_number))
         yield InputClass(name, "a number with an exponent", float(whole_number), spelled=f"{whole_number}e0")
         yield InputClass(name, "a number with a large exponent", float(whole_number), spelled=f"{whole_number}00E-2")
-    if limit is None or limit.place(0) is not Validity.INVALID:
+    if limit is None or limit.classify(0) is not Validity.INVALID:
         yield InputClass(name, "minus zero", 0 if whole else -0.0, spelled="-0")
 
 

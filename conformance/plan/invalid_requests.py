@@ -47,7 +47,7 @@ Labelled = tuple[str, Any]
 # check its input on some of them only, so the refusals of `full` take turns over the smallest request and rich ones.
 BATCH: Final[Mapping[str, Any]] = {"prompt": [PROMPT, SECOND_PROMPT], "n": 2, "temperature": 1}
 SETTINGS: Final[tuple[Mapping[str, Any], ...]] = (
-    # all that a server may read before the value in question, and then not look at it
+    # everything that a server may read first, so that it overlooks the value in question
     {
         **BATCH,
         **USAGE.patch,
@@ -134,9 +134,9 @@ def breaking_classes(context: PlanContext) -> Iterator[tuple[str, str, Mapping[s
     for row in context.rows_on("refuse"):
         if row.area in {"protocol", "auth"}:
             continue
-        found = _breaking(context, row, turn)
-        turn += bool(found)
-        for label, patch in found:
+        changes = _breaking(context, row, turn)
+        turn += bool(changes)
+        for label, patch in changes:
             (name, value), *others = patch.items()
             path = str(row.params.get("parameter", name))
             any_value = path == name and row.params.get("keyword") == "type" and label in WRONG_NAMES.values()
@@ -147,30 +147,30 @@ def breaking_classes(context: PlanContext) -> Iterator[tuple[str, str, Mapping[s
 def _gate(context: PlanContext) -> Iterator[CaseGroup]:
     """One class for each row. Those that a server treats alike are sent with one parameter and setting after another.
 
-    A look-alike that is refused proves that the type is checked as well, so that no grosser value need be sent.
+    A look-alike that is refused proves that the type is checked as well, so no value of another kind is needed.
     """
     turn, sent, rich = context.seed, Counter[str](), Counter[str]()
     spare: dict[str, tuple[Requirement, dict[str, Any]]] = {}
     numerals: set[str] = set()  # classes that parsers convert to a number: the first of each is guaranteed
     for row in sorted(_rows(context), key=lambda row: not _fits_rich(context, row)):
-        found = _breaking(context, row, turn)
+        changes = _breaking(context, row, turn)
         keyword = row.params.get("keyword")
-        if not found or _is_shown_by_look_alikes(context, row):
+        if not changes or _is_shown_by_look_alikes(context, row):
             continue
         kinds: tuple[str, ...] = (f"{CHECK} {keyword}",)
-        number, (label, patch) = turn, found[0]
+        number, (label, patch) = turn, changes[0]
         if keyword in {"type", "coercion"}:
-            tried = {name: _kinds(context, name, other) for name, other in found}
-            likely = found if keyword == "coercion" else found[:LOOK_ALIKES]
+            tried = {name: _kinds(context, name, other) for name, other in changes}
+            likely = changes if keyword == "coercion" else changes[:LOOK_ALIKES]
             label, patch = min(likely, key=lambda change: (sent[tried[change[0]][0]], -parsers(change[0])))
             number, kinds = sent[tried[label][0]], tried[label]
             sent.update(kinds)
             if keyword == "coercion" and _fits_rich(context, row):
                 rich.update(kinds)
-                spare = {name: (row, other) for name, other in found} | spare
+                spare = {name: (row, other) for name, other in changes} | spare
         rank = Rank.RELEVANT if keyword == "coercion" else _rank(context, row, 0)
         cases = tuple(_cases(context, row, label, patch, number, both=turn == context.seed))
-        # what ranks late leaves room for isolating values that are wrongly rejected
+        # groups with a low rank come late, to leave room for isolating values that are wrongly rejected
         phase = "learned" if rank >= Rank.EXTRA else "rows" if "n" in cases[0].body else "values"
         numeral = keyword == "coercion" and label not in numerals and _is_numeric(context, patch)
         numerals.update([label] if numeral else ())
@@ -325,8 +325,9 @@ def _setting(context: PlanContext, patch: Mapping[str, Any], wanted: Mapping[str
     alone = context.broken_combinations(context.body(patch))
     related = _related(context, patch) if alone else frozenset()
     for name, value in allowed_members(context, wanted).items():
-        beside = context.body(kept, {name: value}, patch)
-        if (context.full or name not in patch) and name not in related and context.broken_combinations(beside) == alone:
+        with_member = context.body(kept, {name: value}, patch)
+        may_change = (context.full or name not in patch) and name not in related
+        if may_change and context.broken_combinations(with_member) == alone:
             kept[name] = value
     return kept
 
@@ -351,25 +352,27 @@ def _pair(
     label: str,
     patch: Mapping[str, Any],
     way: Mapping[str, Any],
-    *more: Membership,
+    *memberships: Membership,
 ) -> Iterator[RequestCase]:
     key = f"{row.id} {label}"
     controls = [part("refuse", key, "control")]
     if not context.full and row.params.get("keyword") == "coercion":
         # refused, it shows that types are checked; accepted, it says nothing of values that no parser converts
         of_type = f"request.{row.params['parameter']}.type {label}"
-        more = (*more, part("refuse", of_type, LOOK_ALIKE))
+        memberships = (*memberships, part("refuse", of_type, LOOK_ALIKE))
         controls.append(part("refuse", of_type, "control"))
     if "max_tokens" in patch:  # keeps the reply short if the limit is ignored
         way = {**way, **context.first_allowed("stop", *_stops(context))}
     yield context.case("base", context.body(way), *controls)
-    yield context.case("invalid", context.body(way, patch), part("refuse", key, "probe"), *more, breaks=(row.id,))
+    yield context.case(
+        "invalid", context.body(way, patch), part("refuse", key, "probe"), *memberships, breaks=(row.id,)
+    )
 
 
 def _stops(context: PlanContext) -> list[Any]:
     """Stop sequences that the contract surely allows; one of unclear validity where it allows none."""
-    found = [level.value for factor in factors(context) if factor.name == "stop" for level in factor.levels[1:]]
-    return [stop for stop in found if context.validity_alone({"stop": stop}) is Validity.VALID] or [
+    stops = [level.value for factor in factors(context) if factor.name == "stop" for level in factor.levels[1:]]
+    return [stop for stop in stops if context.validity_alone({"stop": stop}) is Validity.VALID] or [
         likely_stop(context)
     ]
 
@@ -378,8 +381,8 @@ def _combination(context: PlanContext, rule: Combination) -> list[tuple[str, dic
     """The example of a combination, and its variants, where the contract makes them invalid and it alone does."""
     if not context.has(*rule.example):
         return []
-    found = [("example", dict(rule.example)), *_variants(context, rule)]
-    broken = [(label, patch) for label, patch in found if _is_broken(context, rule, patch)]
+    variants = [("example", dict(rule.example)), *_variants(context, rule)]
+    broken = [(label, patch) for label, patch in variants if _is_broken(context, rule, patch)]
     # in `gate`, which sends one: behind items that keep the rule, where a server that checks the first overlooks it
     lists = not context.full and all(isinstance(value, list) for value in rule.example.values())
     return broken[::-1] if lists else broken
@@ -435,8 +438,8 @@ def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterato
             yield from near_misses(allowed)
         case "type" | "coercion":
             classes = list(_classes(context, path, keyword))
-            alike = [(found.name, found.value) for found in classes if found.look_alike]
-            other = [(found.name, found.value) for found in classes if not found.look_alike]
+            alike = [(input_class.name, input_class.value) for input_class in classes if input_class.look_alike]
+            other = [(input_class.name, input_class.value) for input_class in classes if not input_class.look_alike]
             # what a lenient parser lets through comes first where there is room for few
             yield from (
                 (*_rotated(alike, turn), *_rotated(other, turn))
@@ -447,9 +450,9 @@ def _values(context: PlanContext, path: str, keyword: str, turn: int) -> Iterato
             yield from _outside(context, limit, keyword, turn)
 
 
-def _rotated(found: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[Labelled]:
-    start = turn % max(len(found), 1)
-    return [*found[start:], *found[:start]]
+def _rotated(labelled: tuple[Labelled, ...] | list[Labelled], turn: int) -> list[Labelled]:
+    start = turn % max(len(labelled), 1)
+    return [*labelled[start:], *labelled[:start]]
 
 
 def _outside(context: PlanContext, limit: Limit, keyword: str, turn: int) -> Iterator[Labelled]:

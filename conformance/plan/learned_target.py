@@ -96,7 +96,7 @@ class LearnedTarget:
             self.refused[label] = {**self.refused.get(label, {}), **members}
 
     def _learn_of_combination(self, label: str, body: Any) -> None:
-        """A value was rejected beside the base only and is accepted without some of it: just these do not combine."""
+        """A value was rejected beside the base only and is accepted without some of it: these cannot be combined."""
         members, rejected = self.rejected_jointly.pop(label, ({}, {}))
         missing = {name: value for name, value in rejected.items() if name not in members and body.get(name) != value}
         if missing:
@@ -159,8 +159,8 @@ def _members(row: str, body: Mapping[str, Any], control: Any) -> dict[str, Any]:
     name = name.removesuffix(".accepts").removesuffix(".null")
     if area == "request" and name in body:
         return {name: body[name]}
-    beside = control if isinstance(control, Mapping) else body
-    names = [name for name in {*body, *beside} if body.get(name, MISSING) != beside.get(name, MISSING)]
+    other = control if isinstance(control, Mapping) else body
+    names = [name for name in {*body, *other} if body.get(name, MISSING) != other.get(name, MISSING)]
     return {name: body.get(name, MISSING) for name in names}
 
 

@@ -46,19 +46,19 @@ def factor_level(name: str, value: Any) -> FactorLevel:
 def inside(limit: Limit | None, wanted: Iterable[float]) -> float | None:
     """The first of these numbers that a limit surely allows; else its middle, where that is allowed."""
     for number in wanted:
-        if limit is None or limit.place(number) is Validity.VALID:
+        if limit is None or limit.classify(number) is Validity.VALID:
             return number
     if limit is None or limit.low is None or limit.high is None:
         return None
     middle = (limit.low + limit.high) / 2
-    return middle if limit.place(middle) is Validity.VALID else None
+    return middle if limit.classify(middle) is Validity.VALID else None
 
 
 def sample_levels(contract: Contract, name: str) -> list[FactorLevel]:
     """Levels of a parameter: the contract's examples where it gives some, else one or more for each of its shapes."""
     given = contract.examples.get(name)
-    found = list(given) if given else _of(contract.parameters[name].schema, contract.limit(name))
-    unique = {dumps(value): value for value in found}
+    sample_values = list(given) if given else _of(contract.parameters[name].schema, contract.limit(name))
+    unique = {dumps(value): value for value in sample_values}
     return [factor_level(name, value) for value in unique.values()]
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from conformance.model.budget import PROFILES, Budget
 
 RESERVE: Final[Mapping[str, float]] = {"gate": 0.06, "full": 0.03}
-"""The share by profile: what a small run has to confirm is a larger part of it, and a large one repeats much anyway."""
+"""The share by profile: a small run needs a larger share for confirmation; a large one repeats many requests anyway."""
 
 
 def plannable(budget: Budget, profile: str) -> Budget:

@@ -133,8 +133,8 @@ def probes(context: PlanContext) -> Iterator[tuple[str, RequestCase]]:
     yield from _spellings(context)
     base = dumps(context.base).encode()
 
-    def bad(row: str, content: bytes, **more: Any) -> tuple[str, RequestCase]:
-        return row, RequestCase("", content, "protocol", Validity.INVALID, **more)
+    def bad(row: str, content: bytes, **fields: Any) -> tuple[str, RequestCase]:
+        return row, RequestCase("", content, "protocol", Validity.INVALID, **fields)
 
     yield bad("protocol.malformed-json", base[:-1])
     yield bad("protocol.empty-body", b"")

@@ -105,12 +105,12 @@ def _combines(context: PlanContext, body: Any) -> bool:
 
 def _settings(context: PlanContext) -> list[Setting]:
     """The settings that this contract allows and this target accepts; the first two of them in `gate`."""
-    found: list[Setting] = []
+    allowed: list[Setting] = []
     for name, (setting, _) in SETTINGS.items():
         kept = allowed_members(context, setting)
-        if _may_send(context, kept) and (not found or kept):
-            found.append((name, kept))
-    return found if context.full else found[:2]
+        if _may_send(context, kept) and (not allowed or kept):
+            allowed.append((name, kept))
+    return allowed if context.full else allowed[:2]
 
 
 def _may_send(context: PlanContext, *patches: Patch) -> bool:
@@ -223,8 +223,8 @@ def _vary(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
         return
     if context.has("logprobs"):
         setting = {"logprobs": 1, **setting}  # shows whether the model had a choice
-    more = {"n": 2} if context.has("n") and "n" not in setting else {}
-    drawn = {**setting, **more, "temperature": hot, "max_tokens": 8}
+    two_choices = {"n": 2} if context.has("n") and "n" not in setting else {}
+    drawn = {**setting, **two_choices, "temperature": hot, "max_tokens": 8}
     if _may_send(context, drawn):
         cases = [context.case("relation", context.body(drawn), part("vary", name, "draw")) for _ in range(2)]
         yield CaseGroup("values", Rank.NORMAL, tuple(cases), (0, 1))
@@ -250,16 +250,16 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     nullable = [key for key, parameter in context.contract.parameters.items() if parameter.nullable]
     allowed = [key for key in nullable if context.has(key) and f"{key}=null" not in context.known.refused]
     nulls = {key: None for key in allowed if key not in kept}
-    each = context.full and name == "plain"
-    for key, patch in {key: {key: None} for key in nulls}.items() if each else [("all", nulls)]:
+    one_by_one = context.full and name == "plain"
+    for key, patch in {key: {key: None} for key in nulls}.items() if one_by_one else [("all", nulls)]:
         if patch:
             # the effect of a penalty shows where words occur again
-            more = (
+            length = (
                 {"max_tokens": TOKENS_MANY}
                 if context.traits(key).acts_on_repetition and context.has("max_tokens")
                 else {}
             )
-            absent, null = {**setting, **more}, {**setting, **more, **patch}
+            absent, null = {**setting, **length}, {**setting, **length, **patch}
             yield from _pair(context, "null", f"{key} {name}", ("absent", "null"), absent, null)
 
 
@@ -270,11 +270,11 @@ def _short_default(context: PlanContext) -> bool:
 
 def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     """Each default by itself; in `gate` and in settings all in one request, which proves each where nothing changes."""
-    each = context.full and name == "plain"
+    one_by_one = context.full and name == "plain"
     for key, default in _visible_defaults(context).items() if context.full else ():
-        if each or key in setting:
+        if one_by_one or key in setting:
             yield from _one_default(context, f"{key} {name}", setting, {key: default})
-    if not each and (context.full or name == "plain"):
+    if not one_by_one and (context.full or name == "plain"):
         yield from _joint_defaults(context, name, setting)
 
 
@@ -414,15 +414,15 @@ def _several_choices(context: PlanContext, name: str, setting: Patch) -> Iterato
     if context.has("n"):
         # `gate` tries both in one request
         names = [key for key in context.contract.parameters if key in {"n", "logprobs"} and context.has(key)]
-        more = {"n": 2} if context.full else {key: first_level_value(context, key) for key in names}
-        yield from _pair(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, **more})
+        several = {"n": 2} if context.full else {key: first_level_value(context, key) for key in names}
+        yield from _pair(context, "many", name, ("one", "many"), {**setting, "n": ABSENT}, {**setting, **several})
 
 
 def _prefix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("max_tokens"):
-        more = {**gate_choices(context), **setting}
-        short = {**more, "max_tokens": 3, **_channel(context, "max_tokens", setting)}
-        yield from _pair(context, "prefix", name, ("short", "long"), short, {**more, "max_tokens": TOKENS_LONG})
+        members = {**gate_choices(context), **setting}
+        short = {**members, "max_tokens": 3, **_channel(context, "max_tokens", setting)}
+        yield from _pair(context, "prefix", name, ("short", "long"), short, {**members, "max_tokens": TOKENS_LONG})
 
 
 def _echo(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
@@ -447,9 +447,11 @@ def _narrow(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
         zero_is_narrow = context.traits(parameter).neutral != 0 and limit is not None and limit.low == 0
         if values and zero_is_narrow and name != "plain":
             values = (0, *values)  # which code may take for none
-        found = context.number(parameter, *values) if values and context.has(parameter) and hot is not None else None
-        if found is not None and found in values:
-            narrow = {**ground, "temperature": hot, parameter: found, **_channel(context, parameter, setting)}
+        narrow_value = (
+            context.number(parameter, *values) if values and context.has(parameter) and hot is not None else None
+        )
+        if narrow_value is not None and narrow_value in values:
+            narrow = {**ground, "temperature": hot, parameter: narrow_value, **_channel(context, parameter, setting)}
             yield from _pair(context, "narrow", f"{parameter} {name}", ("greedy", "narrow"), ground, narrow)
 
 
@@ -462,9 +464,9 @@ def _suffix(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGro
 
 def _force(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
     if context.has("logit_bias"):
-        more = {} if context.full else allowed_members(context, {"n": 2})
+        two_choices = {} if context.full else allowed_members(context, {"n": 2})
         bias = FORCED if name == "plain" else FORCED_AMONG_MANY
-        forced = {**setting, "logit_bias": bias, **more, **_channel(context, "logit_bias", setting)}
+        forced = {**setting, "logit_bias": bias, **two_choices, **_channel(context, "logit_bias", setting)}
         key = f"{BIAS_TOKENS[0]} {name}"
         yield from _pair(context, "force", key, ("without", "with"), setting, forced, rank=Rank.RELEVANT)
 
@@ -504,10 +506,10 @@ def _json(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
             ways: tuple[Patch, ...] = ({},)
         else:
             ways = ({}, several) if context.full else ({} if index % 2 else several,)
-        for more in ways:
-            if _may_send(context, {**patch, **more}):
+        for way in ways:
+            if _may_send(context, {**patch, **way}):
                 probe = context.case(
-                    "relation", context.body(patch, more), part("json", f"{level.label} {name}", "probe")
+                    "relation", context.body(patch, way), part("json", f"{level.label} {name}", "probe")
                 )
                 yield CaseGroup("values", Rank.NORMAL, (probe,))
         index += 1

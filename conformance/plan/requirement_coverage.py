@@ -22,7 +22,7 @@ from conformance.model.json_text import dumps
 from conformance.model.request_view import RequestView
 from conformance.plan.case_group import CaseGroup
 
-# Roles that are only compared with: a group shows nothing before its other role is there.
+# Roles that serve only for comparison: a group shows nothing until it has its other role as well.
 PREPARES: Final = frozenset(
     {"control", "without", "first", "one", "short", "greedy", "forced", "hostile", "plain", "alone"}
 )
@@ -52,7 +52,7 @@ class RequirementCoverage:
         return self._by_content(case).union(self._by_group(case))
 
     def forms(self, case: RequestCase) -> frozenset[str]:
-        """The documented forms of values that a valid case has: a row that speaks of several needs each of them."""
+        """The documented forms of values that a valid case has: a row on several forms needs each of them."""
         if case.validity is not Validity.VALID or not isinstance(case.body, Mapping):
             return frozenset()
         documented = [(forms, case.body[name]) for name, forms in self._forms.items() if name in case.body]
@@ -71,7 +71,7 @@ class RequirementCoverage:
         return case_group.goals
 
     def goals_of(self, requirements: Iterable[str]) -> frozenset[str]:
-        """These requirements, and each form of the values that they speak of."""
+        """These requirements, and each form of the values that they are about."""
         names = frozenset(requirements)
         return names | {
             goal for forms in self._forms.values() for goal in forms.values() if goal.split(" ")[0] in names
@@ -80,10 +80,10 @@ class RequirementCoverage:
     def cost(self, case: RequestCase) -> Cost:
         """What a case may cost."""
         key = case.content, case.validity is Validity.INVALID, case.hostile
-        found = self._costs.get(key)
-        if found is None:
-            found = self._costs[key] = cost(case, self.contract.defaults)
-        return found
+        case_cost = self._costs.get(key)
+        if case_cost is None:
+            case_cost = self._costs[key] = cost(case, self.contract.defaults)
+        return case_cost
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -176,9 +176,9 @@ def cost(case: RequestCase, defaults: Mapping[str, Any]) -> Cost:
     """What a case may cost: nothing where it must be refused; large prompts have no part in the prompt budget."""
     if case.validity is Validity.INVALID:
         return Cost()
-    asked = RequestView(case.body if isinstance(case.body, Mapping) else {}, defaults)
-    worst = worst_case(asked)
-    return Cost(0, worst.completion) if len(case.content) > LARGE and is_large(asked) else worst
+    request = RequestView(case.body if isinstance(case.body, Mapping) else {}, defaults)
+    worst = worst_case(request)
+    return Cost(0, worst.completion) if len(case.content) > LARGE and is_large(request) else worst
 
 
 def must(contract: Contract) -> frozenset[str]:

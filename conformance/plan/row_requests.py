@@ -23,22 +23,24 @@ def combination_rows(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = 
 
     Rows that are not compared with another request carry drawn values where any value of a kind does.
     """
-    found = factors(context)
+    all_factors = factors(context)
     if not context.full:
-        yield from _gate(context, found, rows(context, found, 2, _answered_rows(context, found)))
+        yield from _gate(context, all_factors, rows(context, all_factors, 2, _answered_rows(context, all_factors)))
         return
-    paired, single = _rows(context, found)
+    paired, single = _rows(context, all_factors)
     for index, (plain, streamed) in enumerate(paired):
         roles = ((plain, "plain"), (streamed, "stream"))
-        turned = classes_in_turn(context, found, plain, index)
-        cases = [case for row, role in roles for case in _row(context, found, row, (f"row {index}", role), turned)]
+        turned = classes_in_turn(context, all_factors, plain, index)
+        cases = [
+            case for row, role in roles for case in _row(context, all_factors, row, (f"row {index}", role), turned)
+        ]
         yield CaseGroup("rows", Rank.NORMAL, tuple(cases))
-        yield from _longer(context, {**body_of(context, found, plain), **turned}, index)
+        yield from _longer(context, {**body_of(context, all_factors, plain), **turned}, index)
     patches = [body for body in drawn if "model" not in body]
     for index, row in enumerate(single):
         drawn_values = patches[index % len(patches)] if patches else {}
-        turned = classes_in_turn(context, found, row, len(paired) + index)
-        cases = list(_row(context, found, row, classes=turned, patch=drawn_values))
+        turned = classes_in_turn(context, all_factors, row, len(paired) + index)
+        cases = list(_row(context, all_factors, row, classes=turned, patch=drawn_values))
         yield CaseGroup("rows", Rank.NORMAL, tuple(cases))
         if "seed" in context.kinds and _is_sampled(context, cases[0].body, seeded=True):
             copies = [
@@ -47,26 +49,26 @@ def combination_rows(context: PlanContext, drawn: Iterable[Mapping[str, Any]] = 
             yield CaseGroup("rows", Rank.EXTRA, tuple(copies), (0, 1))
 
 
-def _rows(context: PlanContext, found: Sequence[Factor]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+def _rows(context: PlanContext, all_factors: Sequence[Factor]) -> tuple[list[tuple[Row, Row]], list[Row]]:
     """Plain/streamed pairs of rows, and the single rows that complete all triples.
 
     All pairs of levels of the other factors occur on both channels, which covers each triple with the channel twice.
     Levels that show in text only must meet where text is generated, so rows that generate none come in addition.
     """
-    without_text = _levels_without_text(found)
-    paired = list(_paired_rows(context, found, without_text))
-    begun = [*_rows_of_single_values(context, found), *(row for pair in paired for row in pair)]
+    without_text = _levels_without_text(all_factors)
+    paired = list(_paired_rows(context, all_factors, without_text))
+    begun = [*_rows_of_single_values(context, all_factors), *(row for pair in paired for row in pair)]
     before = len(begun)
-    begun += rows(context, found, 3, begun, without_text)
-    begun += _rows_without_text(context, found, without_text)
-    begun += rows(context, found, 3, begun) if without_text else []
+    begun += rows(context, all_factors, 3, begun, without_text)
+    begun += _rows_without_text(context, all_factors, without_text)
+    begun += rows(context, all_factors, 3, begun) if without_text else []
     return paired, begun[before:]
 
 
 def bodies_of_single_rows(context: PlanContext) -> list[dict[str, Any]]:
     """The bodies of the rows that may carry drawn values."""
-    found = factors(context)
-    return [body_of(context, found, row) for row in _rows(context, found)[1]]
+    all_factors = factors(context)
+    return [body_of(context, all_factors, row) for row in _rows(context, all_factors)[1]]
 
 
 def with_drawn_values(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,9 +85,9 @@ def with_drawn_values(body: Mapping[str, Any], patch: Mapping[str, Any]) -> dict
     return {**body, **drawn}
 
 
-def _gate(context: PlanContext, found: Sequence[Factor], wanted: Sequence[Row]) -> Iterator[CaseGroup]:
+def _gate(context: PlanContext, all_factors: Sequence[Factor], wanted: Sequence[Row]) -> Iterator[CaseGroup]:
     """Rows of pairs. One that samples and one that samples with a seed are sent twice, to compare their texts."""
-    cases = [case for row in wanted for case in _row(context, found, row)]
+    cases = [case for row in wanted for case in _row(context, all_factors, row)]
     yield from (CaseGroup("rows", Rank.ALWAYS, (case,)) for case in cases)
     for kind, roles in (("seed", ("first", "second")), ("vary", ("draw", "draw"))):
         able = [
@@ -100,18 +102,18 @@ def _gate(context: PlanContext, found: Sequence[Factor], wanted: Sequence[Row]) 
             yield CaseGroup("rows", Rank.RELEVANT, copies, (0, 1))
 
 
-def classes_in_turn(context: PlanContext, found: Sequence[Factor], row: Row, number: int) -> dict[str, Any]:
+def classes_in_turn(context: PlanContext, all_factors: Sequence[Factor], row: Row, number: int) -> dict[str, Any]:
     """The values of the classes whose turn it is in a row, where it has the one level that they stand for.
 
-    Each parameter turns at a pace of its own, so that no class always has the same company.
+    Each parameter changes at its own pace, so that a class occurs with different classes of the others.
     """
-    body = body_of(context, found, row)
+    body = body_of(context, all_factors, row)
     validity = context.validity_of(body)
     turned: dict[str, Any] = {}
-    for place, (factor, level) in enumerate(zip(found, row, strict=True)):
+    for position, (factor, level) in enumerate(zip(all_factors, row, strict=True)):
         if not level or not factor.classes:
             continue
-        patch = factor.classes[(number + number // len(factor.classes) * (place + 1)) % len(factor.classes)].patch
+        patch = factor.classes[(number + number // len(factor.classes) * (position + 1)) % len(factor.classes)].patch
         changed = {**body, **turned, **patch}
         if context.may_send(changed) and context.validity_of(changed) is validity:
             turned.update(patch)
@@ -130,7 +132,7 @@ def _is_sampled(context: PlanContext, body: Mapping[str, Any], *, seeded: bool) 
 
 def _row(
     context: PlanContext,
-    found: Sequence[Factor],
+    all_factors: Sequence[Factor],
     row: Row,
     pair: tuple[str, str] | None = None,
     classes: Mapping[str, Any] = NO_CLASSES,
@@ -143,9 +145,9 @@ def _row(
     groups = [part("twin", *pair)] if pair else []
     if not context.full:
         # a joint case: accepted, a row proves each of its values; rejected, none
-        levels = [factor.levels[level] for factor, level in zip(found, row, strict=True) if level]
+        levels = [factor.levels[level] for factor, level in zip(all_factors, row, strict=True) if level]
         groups += [membership for level in levels for membership in accepts(context, level, "joint")]
-    plain = {**body_of(context, found, row), **classes}
+    plain = {**body_of(context, all_factors, row), **classes}
     penalized = any(context.traits(name).acts_on_repetition for name in plain)
     if not context.full and any(row) and context.has("max_tokens") and not (penalized and "logit_bias" in plain):
         # room for the effects of all values of the row, but for penalties to overcome a bias
@@ -175,26 +177,28 @@ def _repeats_one_token(context: PlanContext, body: Mapping[str, Any]) -> bool:
     return body.get("logit_bias") in (FORCED, FORCED_AMONG_MANY) and several and free
 
 
-def _answered_rows(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
+def _answered_rows(context: PlanContext, all_factors: Sequence[Factor]) -> list[Row]:
     """The rows that replies have shown; before rows are sent, those of requests that any budget has room for.
 
     Not those that were answered by then, so that the plan does not depend on which requests a budget left out.
     """
     if context.known.rows_sent:
-        return _held(found, [exchange.case.body for exchange in context.known.replies.values() if exchange.successful])
+        return _held(
+            all_factors, [exchange.case.body for exchange in context.known.replies.values() if exchange.successful]
+        )
     settings = (*GATE_SETTINGS[:2], RICH, {**RICH, **streaming(context)})
-    rich = _held(found, [context.body(sure_members(context, setting)) for setting in settings])
-    return sorted({*_rows_of_single_values(context, found), *rich})
+    rich = _held(all_factors, [context.body(sure_members(context, setting)) for setting in settings])
+    return sorted({*_rows_of_single_values(context, all_factors), *rich})
 
 
-def _rows_of_single_values(context: PlanContext, found: Sequence[Factor]) -> list[Row]:
+def _rows_of_single_values(context: PlanContext, all_factors: Sequence[Factor]) -> list[Row]:
     """The rows of the requests that try values by themselves, for which any budget has room."""
     essential = [case_group for case_group in single_values(context) if case_group.rank <= Rank.ESSENTIAL]
-    return _held(found, [case.body for case_group in essential for case in case_group.cases])
+    return _held(all_factors, [case.body for case_group in essential for case in case_group.cases])
 
 
-def _held(found: Sequence[Factor], bodies: Iterable[Any]) -> list[Row]:
-    held = [row_of(found, body) for body in bodies if isinstance(body, dict)]
+def _held(all_factors: Sequence[Factor], bodies: Iterable[Any]) -> list[Row]:
+    held = [row_of(all_factors, body) for body in bodies if isinstance(body, dict)]
     return sorted({tuple(level for level in row if level is not None) for row in held if None not in row})
 
 
@@ -207,47 +211,49 @@ def _longer(context: PlanContext, body: Mapping[str, Any], index: int) -> Iterat
         yield CaseGroup("rows", Rank.EXTRA, tuple(cases))
 
 
-def _levels_without_text(found: Sequence[Factor]) -> list[Banned]:
-    """The levels at which nothing is generated, as combinations of one."""
+def _levels_without_text(all_factors: Sequence[Factor]) -> list[Banned]:
+    """The levels at which nothing is generated, as combinations with one member."""
     return [
         ((index, number),)
-        for index, factor in enumerate(found)
+        for index, factor in enumerate(all_factors)
         for number, level in enumerate(factor.levels)
         if factor.name == "max_tokens" and level.value == 0 and level.value is not ABSENT
     ]
 
 
-def _rows_without_text(context: PlanContext, found: Sequence[Factor], without_text: Sequence[Banned]) -> Iterator[Row]:
+def _rows_without_text(
+    context: PlanContext, all_factors: Sequence[Factor], without_text: Sequence[Banned]
+) -> Iterator[Row]:
     """Rows of all pairs with nothing generated."""
     for ((fixed, level),) in without_text:
-        free = [index for index in range(len(found)) if index != fixed]
-        for short in rows(context, [found[index] for index in free], 2):
+        free = [index for index in range(len(all_factors)) if index != fixed]
+        for short in rows(context, [all_factors[index] for index in free], 2):
             row = (*short[:fixed], level, *short[fixed:])
-            if not context.barred(body_of(context, found, row)):
+            if not context.barred(body_of(context, all_factors, row)):
                 yield row
 
 
 def _paired_rows(
-    context: PlanContext, found: Sequence[Factor], without_text: Sequence[Banned]
+    context: PlanContext, all_factors: Sequence[Factor], without_text: Sequence[Banned]
 ) -> Iterator[tuple[Row, Row]]:
     """Rows of all pairs at the base's temperature, each plain and streamed; two of three streams report usage."""
-    names = [factor.name for factor in found]
+    names = [factor.name for factor in all_factors]
     if "channel" not in names or not context.greedy:
         return
     channel, fixed = names.index("channel"), {names.index(name) for name in ("channel", "temperature") if name in names}
-    labels = [level.label for level in found[channel].levels]
+    labels = [level.label for level in all_factors[channel].levels]
     streams = [labels.index(label) for label in ("stream", "stream-with-usage") if label in labels]
     if not streams:
         return
-    free = [index for index in range(len(found)) if index not in fixed]
+    free = [index for index in range(len(all_factors)) if index not in fixed]
     banned = [((free.index(index), level),) for ((index, level),) in without_text]
-    for number, short in enumerate(rows(context, [found[index] for index in free], 2, (), banned)):
-        plain = [0] * len(found)
+    for number, short in enumerate(rows(context, [all_factors[index] for index in free], 2, (), banned)):
+        plain = [0] * len(all_factors)
         for index, level in zip(free, short, strict=True):
             plain[index] = level
         streamed = list(plain)
         streamed[channel] = streams[-1] if number % 3 else streams[0]
-        if not any(context.barred(body_of(context, found, tuple(row))) for row in (plain, streamed)):
+        if not any(context.barred(body_of(context, all_factors, tuple(row))) for row in (plain, streamed)):
             yield tuple(plain), tuple(streamed)
 
 

@@ -131,8 +131,8 @@ def _arms(
 def _ends(context: PlanContext, name: str) -> tuple[float, float] | None:
     """Values near both ends of a parameter that the contract surely allows."""
     low, high = context.traits(name).ends
-    found = context.number(name, *low), context.number(name, *high)
-    return None if found[0] is None or found[1] is None else (found[0], found[1])
+    near_ends = context.number(name, *low), context.number(name, *high)
+    return None if near_ends[0] is None or near_ends[1] is None else (near_ends[0], near_ends[1])
 
 
 __all__ = ["PROMPTS", "burst_first", "bursts", "filtered_samples", "sample_arms"]

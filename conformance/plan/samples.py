@@ -110,36 +110,36 @@ def draw(context: PlanContext) -> tuple[Body, ...]:
     In `full` also patches for rows, and each parameter LEAST times.
     """
     spec, own = (SPEC, OWN) if context.full else (SPEC_GATE, OWN_GATE)
-    found: dict[bytes, Body] = {}
+    unique: dict[bytes, Body] = {}
     enumerated = coverage_classes(context)
     for body in (*_from_document(context, spec), *_collect(_bodies(context, ()), own, context.seed)):
-        _keep(context, found, body)
+        _keep(context, unique, body)
     bare = bodies_of_single_rows(context) if context.full else []
     patches = _collect(_patches(context), len(bare), context.seed) if bare else []
     rows = [row for body, patch in zip(bare, patches, strict=False) if (row := with_drawn_values(body, patch)) != body]
-    counts = Counter(name for body in (*found.values(), *rows) for name in body)
+    counts = Counter(name for body in (*unique.values(), *rows) for name in body)
     for name in context.contract.parameters if context.full else ():
         turn = 0
         while context.has(name) and counts[name] < LEAST and turn < 6:
             turn += 1
             wanted = LEAST - counts[name] + turn
             for body in _collect(_bodies(context, (name,)), wanted, context.seed + turn):
-                counts.update(_keep(context, found, body).keys())
+                counts.update(_keep(context, unique, body).keys())
     least = MINIMUM[context.profile]
     for turn in range(1, 6):
-        missing = least.valid - sum(is_sure(context, body) for body in found.values())
+        missing = least.valid - sum(is_sure(context, body) for body in unique.values())
         for body in _collect(_bodies(context, ()), missing * 2, context.seed + 100 * turn) if missing > 0 else ():
-            _keep(context, found, body)
-    for library, gave in (("schemathesis enumerated no classes", enumerated), ("hypothesis drew no bodies", found)):
+            _keep(context, unique, body)
+    for library, gave in (("schemathesis enumerated no classes", enumerated), ("hypothesis drew no bodies", unique)):
         if not gave:
             warnings.warn(
                 f"{library} of {context.contract.provider}: drawn requests are missing",
                 category=RuntimeWarning,
                 stacklevel=2,
             )
-    bodies = _enriched(context, list(found.values()), enumerated)
+    bodies = _enriched(context, list(unique.values()), enumerated)
     if not context.full:
-        bodies.sort(key=len, reverse=True)  # of the few that are sent, each is to show much
+        bodies.sort(key=len, reverse=True)  # few are sent, so those with the most members come first
     return (*_with_invalid(context, bodies, enumerated), *patches)
 
 
@@ -249,7 +249,7 @@ def _patches(context: PlanContext) -> SearchStrategy[Body]:
     return st.fixed_dictionaries({name: strategy for name, strategy in strategies.items() if context.has(name)})
 
 
-def _keep(context: PlanContext, found: dict[bytes, Body], body: Body) -> Body:
+def _keep(context: PlanContext, unique: dict[bytes, Body], body: Body) -> Body:
     """Add a body unless it is there already or breaks the contract; of members that must not be combined one is kept.
 
     Returns the body that was added, or an empty one.
@@ -259,9 +259,9 @@ def _keep(context: PlanContext, found: dict[bytes, Body], body: Body) -> Body:
             body = {name: value for name, value in body.items() if name not in rule.given}
     body = {name: _rounded(value) for name, value in body.items()}
     content = dumps(body).encode()
-    if content in found or context.validity(content, body) is Validity.INVALID:
+    if content in unique or context.validity(content, body) is Validity.INVALID:
         return {}
-    found[content] = body
+    unique[content] = body
     return body
 
 
@@ -271,7 +271,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Body]:
-    found: list[Body] = []
+    bodies: list[Body] = []
 
     @seed(start)
     @settings(
@@ -284,11 +284,11 @@ def _collect(strategy: SearchStrategy[Body], count: int, start: int) -> list[Bod
     )
     @given(strategy)
     def take(body: Body) -> None:
-        found.append(body)
+        bodies.append(body)
 
     with _isolated_hypothesis():
         take()
-    return found
+    return bodies
 
 
 @contextmanager
@@ -504,12 +504,12 @@ def _ranged(schema: dict[str, Any], limit: Limit | None) -> dict[str, Any]:
 
 
 def _range(limit: Limit) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
     if limit.low is not None:
-        found["minimum" if limit.low_edge is Edge.CLOSED else "exclusiveMinimum"] = limit.low
+        bounds["minimum" if limit.low_edge is Edge.CLOSED else "exclusiveMinimum"] = limit.low
     if limit.high is not None:
-        found["maximum" if limit.high_edge is Edge.CLOSED else "exclusiveMaximum"] = limit.high
-    return found
+        bounds["maximum" if limit.high_edge is Edge.CLOSED else "exclusiveMaximum"] = limit.high
+    return bounds
 
 
 __all__ = ["LEAST", "CoverageClass", "coverage_classes", "draw", "free_text"]

@@ -46,16 +46,16 @@ class RemainingBudget:
 
     def release_reserve(self) -> None:
         """Add what is releasable to the budget, once."""
-        own, extra, self.releasable = self.budget, self.releasable, NOTHING
+        current, extra, self.releasable = self.budget, self.releasable, NOTHING
         requests, completion, prompt = (
-            None if most is None else most + (more or 0)
-            for most, more in (
-                (own.requests, extra.requests),
-                (own.completion_tokens, extra.completion_tokens),
-                (own.prompt_tokens, extra.prompt_tokens),
+            None if ceiling is None else ceiling + (added or 0)
+            for ceiling, added in (
+                (current.requests, extra.requests),
+                (current.completion_tokens, extra.completion_tokens),
+                (current.prompt_tokens, extra.prompt_tokens),
             )
         )
-        self.budget = Budget(requests, completion, prompt, own.seconds)
+        self.budget = Budget(requests, completion, prompt, current.seconds)
 
     def charge(self, requests: int, cost: Cost) -> None:
         """Count requests and their cost as spent."""

@@ -78,16 +78,19 @@ def _all_levels_alone(context: PlanContext) -> Iterator[CaseGroup]:
 
 
 def _gate_values(context: PlanContext) -> Iterator[CaseGroup]:
-    found = factors(context)
+    all_factors = factors(context)
     shared = [
-        membership for factor in found for value in factor.levels for membership in accepts(context, value, "control")
+        membership
+        for factor in all_factors
+        for value in factor.levels
+        for membership in accepts(context, value, "control")
     ]
     yield CaseGroup("values", Rank.ALWAYS, (context.case("base", context.base, *shared),))
-    for factor in found:
+    for factor in all_factors:
         yield from _visible_value(context, factor)
     if context.validity_of(context.base) is not Validity.VALID:
-        yield from _on_the_bare_request(context, found)
-    yield from _untried_ends(context, found)
+        yield from _on_the_bare_request(context, all_factors)
+    yield from _untried_ends(context, all_factors)
     yield from _joint_nulls(context)
 
 
@@ -104,24 +107,31 @@ def _visible_value(context: PlanContext, factor: Factor) -> Iterator[CaseGroup]:
     yield from (value_alone(context, value, rank=rank, channel=channel) for value in values[:1])
 
 
-def _on_the_bare_request(context: PlanContext, found: Sequence[Factor]) -> Iterator[CaseGroup]:
+def _on_the_bare_request(context: PlanContext, all_factors: Sequence[Factor]) -> Iterator[CaseGroup]:
     """Each level without a temperature of 0, which is unspecified: a last resort for what nothing else shows."""
-    for factor in found:
+    for factor in all_factors:
         for value in factor.levels[1:]:
             if context.validity_alone(value.patch) is Validity.VALID:
                 case = context.case("value", _without_absent({**context.bare, **value.patch}))
                 yield CaseGroup("rows", Rank.LAST_RESORT, (case,))
 
 
-def _untried_ends(context: PlanContext, found: Sequence[Factor]) -> Iterator[CaseGroup]:
+def _untried_ends(context: PlanContext, all_factors: Sequence[Factor]) -> Iterator[CaseGroup]:
     """The ends of ranges that no row combines, in joint cases."""
-    tried = {value.label for factor in found for value in factor.levels}
+    tried = {value.label for factor in all_factors for value in factor.levels}
     values = [
-        value for factor in found for value in _ends_outside_rows(context, factor.parameter) if value.label not in tried
+        value
+        for factor in all_factors
+        for value in _ends_outside_rows(context, factor.parameter)
+        if value.label not in tried
     ]
     # token ids beside the most candidates show whether the prompt is counted once
     ids = [
-        value for factor in found if factor.name == "prompt" for value in factor.levels if value.label == "prompt=ids"
+        value
+        for factor in all_factors
+        if factor.name == "prompt"
+        for value in factor.levels
+        if value.label == "prompt=ids"
     ]
     for case_group in joint_cases(context, [*values, *ids], "values", Rank.ESSENTIAL):
         parts = case_group.cases[1].groups
@@ -344,7 +354,7 @@ def _multiplies_cost(context: PlanContext, value: FactorLevel) -> bool:
 
 
 def _echo_without_generation(context: PlanContext) -> Iterator[CaseGroup]:
-    """The prompt is scored and nothing generated: two values that have this meaning only together."""
+    """Echo without generation scores the prompt: two values that mean this only together."""
     members = {"echo": True, "max_tokens": 0}
     if context.has(*members) and context.validity_alone(members) is Validity.VALID:
         yield CaseGroup("values", Rank.NORMAL, (context.case("value", context.body(members)),))

@@ -1,4 +1,4 @@
-"""Stop sequences of every class of text, made from what the target wrote: each that occurs stops, no other one does.
+"""Stop sequences of every class of text, made from texts of the target: those that occur must stop, others must not.
 
 A server may match stop sequences as patterns, without regard to letter case, stripped, unescaped or normalised. That
 shows only beside a text that such a sequence would match by mistake, so the sequences follow from a batch of replies.
@@ -105,23 +105,25 @@ def occurring(texts: Sequence[str], size: int) -> list[list[str]]:
     """A sequence of each class that occurs, in lists of this size at most: each of them cuts some text first."""
     lists: list[list[str]] = []
     for pattern in OCCURRING.values():
-        found = list(dict.fromkeys(_matches(pattern, texts)))
-        if any(set(found) & set(stops) for stops in lists):
+        sequences = list(dict.fromkeys(_matches(pattern, texts)))
+        if any(set(sequences) & set(stops) for stops in lists):
             continue
         for stops in lists:
-            fitting = next((stop for stop in found if len(stops) < size and _each_cuts(texts, [*stops, stop])), None)
+            fitting = next(
+                (stop for stop in sequences if len(stops) < size and _each_cuts(texts, [*stops, stop])), None
+            )
             if fitting is not None:
                 stops.append(fitting)
                 break
         else:
-            lists += [[found[0]]] if found else []
+            lists += [[sequences[0]]] if sequences else []
     return lists
 
 
 def _matches(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
     """What fits a class, not at the beginning of a text where that is possible."""
-    found = [match for text in texts for match in pattern.finditer(text) if "\ufffd" not in match[0]]
-    for match in sorted(found, key=lambda match: match.start() == 0):
+    matches = [match for text in texts for match in pattern.finditer(text) if "\ufffd" not in match[0]]
+    for match in sorted(matches, key=lambda match: match.start() == 0):
         if len(match[0]) <= LONGEST:
             yield match[0]
 

@@ -1,4 +1,4 @@
-"""Every valid class of every input, many in one request: what one value of a parameter proves, another may disprove."""
+"""Every valid class of every input, many in one request: a server may accept one of them and not another."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def classes_in_doubt(context: PlanContext) -> list[FactorLevel]:
 
 
 def _levels(context: PlanContext) -> list[FactorLevel]:
-    found: dict[str, FactorLevel] = {}
+    by_patch: dict[str, FactorLevel] = {}
     batches = {dumps(list(prompts)) for _, prompts in _batches()}
     for input_class in _classes(context):
         if input_class.path == "prompt[]" and dumps(input_class.value) in batches:
@@ -124,8 +124,8 @@ def _levels(context: PlanContext) -> list[FactorLevel]:
         if "stream_options" in input_class.patch and context.has("stream"):
             level = FactorLevel(level.label, {"stream": True, **input_class.patch})
         if not input_class.spelled and context.validity_alone(level.patch) is Validity.VALID:
-            found.setdefault(dumps(level.patch), level)
-    return list(found.values())
+            by_patch.setdefault(dumps(level.patch), level)
+    return list(by_patch.values())
 
 
 def _classes(context: PlanContext) -> Iterator[InputClass]:
@@ -160,13 +160,13 @@ def spelled(body: Mapping[str, Any], numbers: Mapping[str, str]) -> bytes:
 
 
 def _open(context: PlanContext) -> Iterator[CaseGroup]:
-    """What the contract leaves open, many in one request: whatever becomes of it, the reply is judged as any other."""
+    """What the contract leaves open, many values in one request, whose reply is judged like any other."""
     by_name: dict[str, list[InputClass]] = {}
     for input_class in _classes(context):
         if context.validity_alone(input_class.patch) is Validity.UNSPECIFIED:
             by_name.setdefault(next(iter(input_class.patch)), []).append(input_class)
     for index in range(min(MOST_OPEN, max(map(len, by_name.values()), default=0))):
-        members = {name: found[index] for name, found in by_name.items() if index < len(found)}
+        members = {name: classes[index] for name, classes in by_name.items() if index < len(classes)}
         values = {name: input_class.value for name, input_class in members.items()}
         content = spelled(
             context.body(values),

@@ -216,13 +216,13 @@ def _begin_of_text(model: LanguageModel, prompt: tuple[int, ...]) -> int | None:
     The topic of a text is that of its prompt, so a prompt that continues another one must be recognised as such: most
     of the tokens that come next are among the candidates. Not all need be, as a text may be cut into other tokens.
     """
-    longest, found = 0, None
+    longest, begin_of_longest = 0, None
     for begin in range(max(1, len(prompt) - LONGEST_TEXT), len(prompt)):
         pairs = zip(prompt[begin:], _pools(model, prompt, begin), strict=False)
         length = len(list(takewhile(lambda pair: pair[0] in pair[1].logits, pairs)))
         if length > longest and length >= min(SHORTEST_TEXT, len(prompt) - begin):
-            longest, found = length, begin
-    return found
+            longest, begin_of_longest = length, begin
+    return begin_of_longest
 
 
 def _pools(model: LanguageModel, prompt: tuple[int, ...], begin: int) -> Iterator[Pool]:

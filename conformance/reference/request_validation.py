@@ -111,7 +111,7 @@ def _value_problem(contract: Contract, name: str, value: Any) -> Problem | None:
     for limit in contract.limits:
         if limit.parameter.rstrip("[]").removesuffix(".*") == name:
             for number in _limited_numbers(limit, value):
-                if limit.place(number) is Validity.INVALID:
+                if limit.classify(number) is Validity.INVALID:
                     bounds = f"between {limit.low} and {limit.high}"
                     message = f"{limit.parameter} must be {bounds}, not {_brief(repr(number))}"
                     return Problem(message, name, "out_of_range")

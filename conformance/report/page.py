@@ -175,8 +175,8 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield "yes", f"All {index['of']} MUSTs that apply were verified."
     for fault in results.get("waiver_faults", ()):
         yield "no", fault[:1].upper() + fault[1:]
-    said = unjudged(results)  # in the headline
-    for reason in (reason for reason in results["incomplete"] if reason != said):
+    in_headline = unjudged(results)
+    for reason in (reason for reason in results["incomplete"] if reason != in_headline):
         yield "no", f"Incomplete: {reason}"
     crashed = sum(row["outcome"] == "error" for row in rows)
     if crashed:
@@ -187,10 +187,8 @@ def _trust(results: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "yes" if examined else "no", f"{plural(examined, 'occurrence')} examined in {plural(requests, 'exchange')}."
     drawn_text, warning = drawn.summary(results)
     if drawn_text:
-        yield (
-            "no" if warning else "yes",
-            f"{drawn_text[:1].upper()}{drawn_text[1:]}{f': {warning}' if warning else ''}.",
-        )
+        sentence = f"{drawn_text[:1].upper()}{drawn_text[1:]}"
+        yield ("no", f"{sentence}: {warning}.") if warning else ("yes", f"{sentence}.")
     if results.get("mutation_score"):
         yield "note", mutation_text(results["mutation_score"])
     for claim in results["claims"]:

@@ -255,7 +255,7 @@ def _cut_by_the_context() -> Exchange:
 
 
 def _read(ids: int, counted_tokens: int) -> Exchange:
-    """A reply to a prompt of so many ids."""
+    """A reply to a prompt with this number of ids."""
     return plain(completion(choice(), usage=usage(counted_tokens, 1)), {"prompt": [7] * ids, "max_tokens": 1})
 
 

@@ -25,7 +25,7 @@ def _of_number(contract: Contract, name: str, value: Any) -> bool:
 
 def _in_range(contract: Contract, name: str, value: Any) -> bool:
     limit = contract.limit(f"{name}.*")
-    return not is_number(value) or limit is None or limit.place(value) is not Validity.INVALID
+    return not is_number(value) or limit is None or limit.classify(value) is not Validity.INVALID
 
 
 def _of_ids(contract: Contract, name: str, value: Any) -> bool:
