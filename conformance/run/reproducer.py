@@ -161,7 +161,7 @@ def reproduction_caveat(contract: Contract, verdict: Verdict, x: Exchange, excha
     requirement = verdict.requirement
     if x.case.hang_up_after is not None:
         return "not by this command: the request was one whose client closes the connection early"
-    if not shows(requirement, x, controls(x, requirement, exchanges.values()), contract):
+    if not shows(requirement, x, controls_of(x, verdict, exchanges), contract):
         return "not by this request alone: its reply is judged beside other replies"
     if rate := _rate(contract, verdict, x, exchanges):
         return f"not each time: {rate}"
@@ -170,6 +170,12 @@ def reproduction_caveat(contract: Contract, verdict: Verdict, x: Exchange, excha
     if x.case.hostile or slow(x):
         return "perhaps not at once: the reply depends on the load of the target"
     return ""
+
+
+def controls_of(x: Exchange, verdict: Verdict, exchanges: Mapping[str, Exchange]) -> tuple[Exchange, ...]:
+    """The controls of a request; those of the request that it was made from, where it was made smaller."""
+    original = smallest_in_evidence(verdict, exchanges) if x.case.origin == SHRINK else x
+    return controls(original or x, verdict.requirement, exchanges.values())
 
 
 def _rate(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[str, Exchange]) -> str:
@@ -184,7 +190,7 @@ def _rate(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[
         same = [other for other in exchanges.values() if tried and _is_same_request(other.case, tried.case)]
         if tried is None or len(same) < 2:
             continue
-        beside = controls(tried, verdict.requirement, exchanges.values())
+        beside = controls_of(tried, verdict, exchanges)
         count = sum(shows(verdict.requirement, other, beside, contract) for other in same)
         if count < len(same):
             return f"{count} of the {len(same)} times that {name} was sent"
