@@ -11,12 +11,12 @@ from typing import Any
 
 from conformance.config.settings import settings
 from conformance.contract import load
-from conformance.model import Contract, Ending, RequestCase
+from conformance.model import Contract, Ending, RequestCase, Verdict
 from conformance.model.exchange import Attempt, Exchange, Piece
 from conformance.reference import serve
 from conformance.report import outputs, results
 from conformance.run.launch import launch
-from conformance.run.reproducer import controls, shows
+from conformance.run.reproducer import controls_of, shows
 from conformance.selftest.altered_reference import altered_reference
 from conformance.selftest.fault import Fault
 
@@ -53,21 +53,21 @@ def not_reproduced(fault: Fault, provider: str, out: Path, profile: str = "gate"
         document = results.document(run, folder=str(out))
         outputs.write(out, document, run.exchanges, page=False)
         exchanges = {x.case.id: x for x in run.exchanges}
-        requirements = {row.id: row for row in contract.requirements}
+        verdicts = {verdict.requirement.id: verdict for verdict in run.verdicts}
         count, missed = 0, []
         for row in document["requirements"]:
             if row["outcome"] not in {"fail", "warn", "flaky"}:
                 continue
             for case, command in commands(row):
                 count += 1
-                if case not in exchanges or not _seen(exchanges, case, command, requirements[row["id"]], contract):
+                if case not in exchanges or not _seen(exchanges, case, command, verdicts[row["id"]], contract):
                     missed.append(f"{fault.name} {row['id']} {case}: {command[:300]}")
     return count, missed
 
 
-def _seen(exchanges: Mapping[str, Exchange], case: str, command: str, requirement: Any, contract: Contract) -> bool:
-    beside = controls(exchanges[case], requirement, exchanges.values())
-    return shows(requirement, sent(command, exchanges[case].case), beside, contract)
+def _seen(exchanges: Mapping[str, Exchange], case: str, command: str, verdict: Verdict, contract: Contract) -> bool:
+    beside = controls_of(exchanges[case], verdict, exchanges)
+    return shows(verdict.requirement, sent(command, exchanges[case].case), beside, contract)
 
 
 def sent(command: str, case: RequestCase) -> Exchange:

@@ -16,6 +16,11 @@ def broken(fault, **where):
     return {name for name, verdict in verdicts(fault, **where).items() if verdict.outcome in BROKEN}
 
 
+@pytest.mark.parametrize("fault", ["n_is_ignored_in_batches", "n_is_ignored_when_plain", "n_is_ignored_when_streamed"])
+def test_choices_that_are_lost_in_a_batch_are_no_matter_of_their_texts_and_offsets(fault):
+    assert broken(fault) <= {"choices.complete", "choices.best-of", "relations.twin.choices"}
+
+
 @pytest.mark.parametrize("fault", ["n_is_ignored_when_streamed", "index_counts_the_chunks"])
 def test_choices_that_a_stream_does_not_have_are_no_matter_of_stop_echo_or_seed(fault):
     named = broken(fault)

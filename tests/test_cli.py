@@ -190,6 +190,10 @@ def test_the_cases_of_a_plan_are_listed(conformance, planned):
         (["serve", "openai", "--fault", "nonsense"], "there is no fault"),
         (["serve", "openai", "--port", "99999"], "99999"),
         (["send", "openai", "nothing/0"], "there is no case 'nothing/0'"),
+        (
+            ["send", "openai", "nothing/0", "--base-url", "http://127.0.0.1:9", "--model", "m x", "--seed", "3"],
+            "`conformance plan openai --cases --model 'm x' --seed 3` shows ids",
+        ),
         (["drift", "openai", "--against", "none.yaml"], "none.yaml"),
     ],
 )

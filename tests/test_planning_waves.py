@@ -32,6 +32,7 @@ from conformance.model import Credential, Validity
 from conformance.model.budget import PROFILES, Budget, worst_case
 from conformance.model.request_view import RequestView
 from conformance.plan.covering_rows import coverage
+from conformance.plan.expected_defects import contexts
 from conformance.plan.factors import factors
 from conformance.plan.profiles import plannable
 from conformance.plan.requirement_coverage import RequirementCoverage, must
@@ -259,6 +260,19 @@ class TestOptions:
         refusals = [row for row in rows if row.check == "invalid_is_refused"]
         assert origins["invalid"] == len(refusals) - 1  # a look-alike that is refused shows the row on the type as well
         assert len(found.cases) < 40
+
+    @pytest.mark.parametrize("area", ["framing", "usage", "finish", "relations", "auth"])
+    def test_a_selection_is_shown_as_in_the_whole_run_by_few_requests(self, area):
+        whole, found = (plan("openai"), planned(contract("openai"), has_key=True, select=(f"{area}.*",)))
+        selected = {row.id for row in found.contract.requirements if row.area == area}
+        assert selected & set(found.uncovered) <= set(whole.uncovered)
+        assert len(found.cases) * 3 < len(whole.cases)
+
+    def test_what_any_stream_shows_is_shown_in_each_context_once(self):
+        whole, found = plan("openai"), planned(contract("openai"), select=("framing.done",))
+        beside = [{name for case in some.cases for name in contexts(case.body)} for some in (whole, found)]
+        assert {"batch", "n", "echo", "stop", "logit_bias", "with usage"} <= beside[1] <= beside[0]
+        assert len(found.cases) < 10
 
 
 class TestLearning:

@@ -71,8 +71,8 @@ def test_where_nothing_fails_nothing_more_is_sent():
 
 
 def test_a_budget_that_ends_there_leaves_nothing_incomplete():
-    made, server = go(when("echo"), one_wave(wide()), shrink=True, budget=Budget(requests=5))
-    assert len(server.requests) == 5
+    made, server = go(when("echo"), one_wave(wide()), shrink=True, budget=Budget(requests=6))
+    assert len(server.requests) == 6
     assert made.incomplete == ()
     assert made.unsent == {}
     assert smallest(made).body.keys() < wide().body.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -76,9 +77,18 @@ def _case(prefix: str, chosen: Settings) -> RequestCase:
         raise SettingsError(
             f"{len(matches)} cases begin with {prefix!r}: {', '.join(matches[:3])} …; give more of the id"
         )
-    raise SettingsError(
-        f"there is no case {prefix!r} among {len(cases)}; `conformance plan {chosen.provider} --cases` shows ids"
-    )
+    raise SettingsError(f"there is no case {prefix!r} among {len(cases)}; `{_listing(chosen)}` shows ids")
+
+
+def _listing(chosen: Settings) -> str:
+    """The command that lists the cases of a plan with these settings: ids are hashes of what is sent."""
+    given = [
+        *(["--model", chosen.model] if chosen.model else []),
+        *(["--profile", chosen.profile] if chosen.profile != "gate" else []),
+        *(["--seed", str(chosen.seed)] if chosen.seed else []),
+        *(word for folder in chosen.specs for word in ("--specs", str(folder))),
+    ]
+    return shlex.join(["conformance", "plan", chosen.provider, "--cases", *given])
 
 
 def _cases(chosen: Settings) -> Iterator[RequestCase]:

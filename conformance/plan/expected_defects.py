@@ -31,9 +31,13 @@ Shown = Mapping[str, int]  # by context, the promises shown in it, as the bits o
 
 @dataclass
 class ExpectedDefects:
-    """What case groups are worth, given what was shown before; a promise is a bit of a number."""
+    """What case groups are worth, given what was shown before; a promise is a bit of a number.
+
+    `only`: the requirements that count; None where all do.
+    """
 
     coverage: RequirementCoverage
+    only: frozenset[str] | None = None
     before: dict[str, int] = field(default_factory=dict)
     _bits: dict[str, int] = field(default_factory=dict)
     _by_bit: list[tuple[str, float]] = field(default_factory=list)
@@ -82,13 +86,21 @@ class ExpectedDefects:
         bit = self._bits.get(name)
         if bit is None:
             row = self._rows.get(name)
-            judged = row is None or row.level is not Level.MAY
+            judged = (row is None or row.level is not Level.MAY) and self._counts(name)
             bit = self._bits[name] = 1 << len(self._by_bit) if judged else 0
             if judged:
                 check = row.check if row else name.partition(" ")[0]
                 part = 1 / self._sizes[check] if row else (1 + parsers(name.partition(" ")[2])) / KINDS
                 self._by_bit.append((check, part if row is None or row.level is Level.MUST else part * SHOULD))
         return bit
+
+    def _counts(self, name: str) -> bool:
+        """Whether a requirement, or a kind of values that a check is tried with, counts."""
+        if self.only is None or name in self.only:
+            return True
+        return name not in self._rows and any(
+            self._rows[row].check == name.partition(" ")[0] for row in self.only if row in self._rows
+        )
 
     def _checks(self, promises: int) -> Iterator[tuple[str, float]]:
         """The check of each promise in a number, and the part of its defects that the promise has."""

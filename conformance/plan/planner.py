@@ -198,11 +198,12 @@ class Planner:
     def __post_init__(self) -> None:
         self._case_groups = self.case_groups or CaseGroups(self.drawn)
         self._serving = self.serving or RequirementCoverage(self.context.contract, self.context.checks)
-        self._expected = None if self.context.full or self.by_rank else ExpectedDefects(self._serving)
         self._wanted = must(self.context.contract)
         if self.select:
             rows = self.context.rows
             self._wanted = frozenset(row for row in rows if any(fnmatchcase(row, glob) for glob in self.select))
+        only = self._wanted if self.select else None
+        self._expected = None if self.context.full or self.by_rank else ExpectedDefects(self._serving, only)
 
     def phases(self) -> Phases:
         """Phase after phase; send in what came back for each."""
@@ -342,12 +343,15 @@ class Planner:
         )
 
     def _choose(self, ahead: Sequence[CaseGroup], remaining: RemainingBudget) -> list[CaseGroup]:
-        return choose(ahead, remaining, self._serving, self.shown, self._wanted, self._expected)
+        return choose(
+            ahead, remaining, self._serving, self.shown, self._wanted, self._expected, selected=bool(self.select)
+        )
 
     def _planned(self, phases: Collection[str]) -> Iterator[CaseGroup]:
         """The case groups of these phases; with `select`, those that show something selected."""
         for case_group in self._case_groups.of(self.now, phases):
-            if not self.select or not case_group.rank or self._serving.goals(case_group) & self._wanted:
+            base = not case_group.rank and (case_group.phase == "base" or self.context.full)
+            if not self.select or base or self._serving.goals(case_group) & self._wanted:
                 yield case_group
 
     def _base_is_refused(self) -> bool:

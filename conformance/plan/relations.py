@@ -238,8 +238,8 @@ def _null(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup
     """Null against absent, but for members that keep a reply short or repeatable."""
     kept = {"model", "prompt", "max_tokens", "temperature", *setting}
     if context.has("max_tokens") and context.contract.parameters["max_tokens"].nullable and _short_default(context):
-        # the two differ only in a text that does not end by itself before the default
-        prompt = {} if "prompt" in setting else {"prompt": STORY}
+        # the two differ only in a text that does not end by itself before the default; in `gate` requests are shared
+        prompt = {"prompt": STORY} if context.full and "prompt" not in setting else {}
         absent, null = ({**setting, **prompt, "max_tokens": limit} for limit in (ABSENT, None))
         for case_group in (
             ()

@@ -112,8 +112,12 @@ def choose(
     shown: Collection[str],
     wanted: Collection[str],
     expected: ExpectedDefects | None = None,
+    *,
+    selected: bool = False,
 ) -> list[CaseGroup]:
     """The case groups to send, in their order. `shown`: requirements shown before; `wanted`: those to be covered first.
+
+    With `selected` only `wanted` counts: what shows none of it, and what shows it in no other context, is not sent.
 
     A requirement is covered once every form of the values that it speaks of is sent. Where all fit, all are sent.
     Else: what is always sent, and what is guaranteed; a set cover of `wanted`; what is essential; what is expected to
@@ -124,11 +128,14 @@ def choose(
     comes first and takes the fewest requests, and rows and what is guaranteed get what is left. Where even that leaves
     something out, as on a low budget, the first choice stands.
     """
+    goals = serving.goals_of(wanted)
+    missing = set(goals.difference(shown))
+    if selected and expected is not None:
+        worth = Worth(Selection(remaining, serving), expected, missing)
+        return _enough(case_groups, worth)
     if remaining.affords(*Selection(remaining, serving).total_cost(case_groups)):
         selection = Selection(remaining, serving)
         return [case_group for case_group in case_groups if selection.take(case_group)]
-    goals = serving.goals_of(wanted)
-    missing = set(goals.difference(shown))
     rest, worth = _cover(case_groups, Worth(Selection(replace(remaining), serving), expected, set(missing)))
     if _is_left_out(rest, worth):
         thrifty = Worth(Selection(replace(remaining), serving), expected, set(missing), thrifty=True)
@@ -146,8 +153,22 @@ def choose(
     selection.remaining.release_reserve()
     worth.missing = missing - set(selection.shown())
     _take_best(rest, worth, must=True)
+    return _in_order(selection.chosen, case_groups)
+
+
+def _enough(case_groups: Sequence[CaseGroup], worth: Worth) -> list[CaseGroup]:
+    """The base requests, and the case groups that show a missing requirement, or one in a context of its own."""
+    rest = dict(enumerate(case_groups))
+    _fill({index: one for index, one in rest.items() if one.phase == "base"}, worth, Rank.ALWAYS)
+    _take_best(rest, worth, must=True)
+    worth.selection.remaining.release_reserve()
+    _take_best(rest, worth)
+    return _in_order(worth.selection.chosen, case_groups)
+
+
+def _in_order(chosen: Iterable[CaseGroup], case_groups: Iterable[CaseGroup]) -> list[CaseGroup]:
     order = {id(case_group): index for index, case_group in enumerate(case_groups)}
-    return sorted(selection.chosen, key=lambda case_group: order[id(case_group)])
+    return sorted(chosen, key=lambda case_group: order[id(case_group)])
 
 
 def _is_left_out(rest: Mapping[int, CaseGroup], worth: Worth) -> bool:

@@ -161,13 +161,46 @@ def reproduction_caveat(contract: Contract, verdict: Verdict, x: Exchange, excha
     requirement = verdict.requirement
     if x.case.hang_up_after is not None:
         return "not by this command: the request was one whose client closes the connection early"
-    if not shows(requirement, x, controls(x, requirement, exchanges.values()), contract):
+    if not shows(requirement, x, controls_of(x, verdict, exchanges), contract):
         return "not by this request alone: its reply is judged beside other replies"
+    if rate := _rate(contract, verdict, x, exchanges):
+        return f"not each time: {rate}"
     if verdict.outcome is Outcome.FLAKY:
         return f"not each time: {verdict.violations} of {verdict.examined} occurrences broke the promise"
     if x.case.hostile or slow(x):
         return "perhaps not at once: the reply depends on the load of the target"
     return ""
+
+
+def controls_of(x: Exchange, verdict: Verdict, exchanges: Mapping[str, Exchange]) -> tuple[Exchange, ...]:
+    """The controls of a request; those of the request that it was made from, where it was made smaller."""
+    original = smallest_in_evidence(verdict, exchanges) if x.case.origin == SHRINK else x
+    return controls(original or x, verdict.requirement, exchanges.values())
+
+
+def _rate(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[str, Exchange]) -> str:
+    """How often one request showed the failure, where it did not each time it was sent; empty where none is known.
+
+    Where another request of the evidence did not, this one need not either.
+    """
+    if not shrinkable(verdict.requirement):
+        return ""
+    original = smallest_in_evidence(verdict, exchanges)
+    for tried, name in ((x, "this request"), (original, "another request that showed it")):
+        same = [other for other in exchanges.values() if tried and _is_same_request(other.case, tried.case)]
+        if tried is None or len(same) < 2:
+            continue
+        beside = controls_of(tried, verdict, exchanges)
+        count = sum(shows(verdict.requirement, other, beside, contract) for other in same)
+        if count < len(same):
+            return f"{count} of the {len(same)} times that {name} was sent"
+    return ""
+
+
+def _is_same_request(case: RequestCase, other: RequestCase) -> bool:
+    """Whether two cases are the same bytes for a target."""
+    names = ("method", "path", "headers", "credential", "hang_up_after")
+    return case.content == other.content and all(getattr(case, name) == getattr(other, name) for name in names)
 
 
 def _key(requirement: Requirement, kind: str, accepted_controls: Iterable[Exchange]) -> str:
@@ -208,7 +241,8 @@ def smallest(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequenc
             # was made from an earlier one, so of two with the same size the later one counts.
             for x in answered if verdict.violations > len(verdict.evidence) and not accepted_controls else smaller:
                 is_reduction = (
-                    breaks_same_rules(x.case, original.case)
+                    x.case.content != original.case.content
+                    and breaks_same_rules(x.case, original.case)
                     and _reduces(x.case.body, original.case.body)
                     and _contains(x.case, tried)
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from conformance.judge.catalogue import load as load_checks
@@ -39,7 +39,10 @@ Body = dict[str, Any]
 
 @dataclass
 class Search:
-    """The shrinking of one failing request. `required` members are never dropped, `fixed` ones keep their value too."""
+    """The shrinking of one failing request. `required` members are never dropped, `fixed` ones keep their value too.
+
+    The request is sent `again` first: one that does not fail each time cannot be shrunk, and the report says so.
+    """
 
     context: PlanContext
     requirement: Requirement
@@ -48,10 +51,14 @@ class Search:
     fixed: frozenset[str] = frozenset()
     controls: tuple[Exchange, ...] = ()
     sent: int = 0
+    again: RequestCase | None = None
+    unsteady: bool = False
     tried: set[bytes] = field(default_factory=set)
 
     def next_candidate(self) -> RequestCase | None:
         """The next smaller request to try, large steps first; None where there is none."""
+        if self.unsteady:
+            return None
         for body in _smaller(dict(self.smallest.body), self.required, self.fixed):
             candidate = self._case(body)
             if candidate.content not in self.tried and candidate.validity is self.smallest.validity:
@@ -60,6 +67,10 @@ class Search:
 
     def tested(self, candidate: RequestCase, replies: Iterable[Exchange]) -> None:
         """Continue from the candidate if a reply shows the failure too."""
+        if candidate is self.again:
+            self.again = None
+            self.unsteady = not all(shows(self.requirement, x, self.controls, self.context.contract) for x in replies)
+            return
         self.tried.add(candidate.content)
         if any(shows(self.requirement, x, self.controls, self.context.contract) for x in replies):
             self.smallest = candidate
@@ -106,6 +117,8 @@ def shrinking(
 
 def _unanswered(search: Search, answered: Mapping[str, list[Exchange]]) -> RequestCase | None:
     """The next request of a search that must be sent; candidates that were answered before are tested at once."""
+    if search.again is not None:
+        return search.again
     while (case := search.next_candidate()) is not None:
         name = identity(case)
         if name in answered:
@@ -134,8 +147,13 @@ def _searches(contract: Contract, verdicts: Iterable[Verdict], exchanges: Sequen
                 required=fixed | _required_members(contract),
                 fixed=fixed,
                 controls=accepted_controls,
+                again=_copy(original.case),
                 tried={original.case.content},
             )
+
+
+def _copy(case: RequestCase) -> RequestCase:
+    return replace(case, id=f"{SHRINK}/{identity(case, 1)}", origin=SHRINK, groups=())
 
 
 def _required_members(contract: Contract) -> frozenset[str]:

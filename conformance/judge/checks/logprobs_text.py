@@ -17,7 +17,7 @@ from conformance.judge.checks.logprobs import (
     token_entries,
     token_strings,
 )
-from conformance.judge.comparison import counted
+from conformance.judge.comparison import counted, numbered
 from conformance.judge.fixtures import choice, completion, example, logprobs, plain, usage
 from conformance.judge.token_text import (
     echoed_length,
@@ -126,7 +126,9 @@ def text_offsets_follow_tokens(x: Exchange, context: CheckContext) -> Findings:
         tokens, offsets = token_strings(lists), lists.get("text_offset", [])
         if tokens is None or not offsets or len(offsets) != len(tokens) or _has_part_without_offsets(answer):
             continue
-        message = _wrong_step(tokens, offsets, answer.text) or _wrong_start(request, answer, offsets)
+        message = _wrong_step(tokens, offsets, answer.text)
+        if not message and numbered(x, context):
+            message = _wrong_start(request, answer, offsets)
         yield Violation(message, answer.at) if message else Satisfied(answer.at)
 
 
@@ -187,7 +189,7 @@ def logprobs_cover_echo(x: Exchange, context: CheckContext) -> Findings:
     Fix: score the prompt in the same way, and put its tokens before the generated ones.
     """
     request = context.request(x)
-    if not request.echo:
+    if not request.echo or not numbered(x, context):
         return
     for answer, lists in choices_with_logprobs(x):
         prompt, tokens = prompt_of(request, answer.index), token_strings(lists)

@@ -16,6 +16,7 @@ from conformance.judge.comparison import (
     counted,
     finish_reasons,
     members,
+    misnumbered,
     not_comparable,
     same_choices,
     texts,
@@ -72,7 +73,7 @@ def twin_text_agrees(group: Group, context: CheckContext) -> Findings:
 
     Fix: let both forms read from one decoder, and flush the text that it holds back before the end.
     """
-    problem = not_comparable(group, *ROLES)
+    problem = not_comparable(group, *ROLES) or misnumbered([x for role in ROLES for x in members(group, role)], context)
     if problem:
         yield problem
         return
