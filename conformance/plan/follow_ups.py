@@ -31,7 +31,7 @@ TABLE: Final = 256  # ids whose spelling is looked up; frequent tokens have smal
 BEYOND: Final = 44  # ids more, so that a prompt is longer than a window of that many tokens
 SMALLEST_CONTEXT, LARGEST_CONTEXT = 64, 8192  # filling a larger one would cost more than it shows
 ROOM: Final = 8  # tokens that a prompt leaves of the context
-LONG_IN_TOKENS: Final = "\N{ROCKET}\N{EVERGREEN TREE}\N{MOUSE FACE}\N{TELESCOPE}"
+LONG_IN_TOKENS: Final = "xqzjkvw"  # letters that stand alone
 SHORTEST_CUT: Final = 6  # characters that a text must have to be cut in two places
 LONG_STOP: Final = 20  # characters of a stop sequence of several words, which a short buffer does not hold
 STOPPED: Final = frozenset({"cut", "uncut", "never"})  # the groups in which a text without stop sequences has a role
@@ -360,8 +360,8 @@ def _filled_context(context: PlanContext) -> Iterator[CaseGroup]:
     ids = _ids(size - ROOM)
     alone: Patch = {"prompt": ids, "max_tokens": ROOM}
     longer = {"prompt": _ids(size + ROOM)}
-    # each of these characters is a token or more, and a server may reckon with several characters a token
-    text = LONG_IN_TOKENS * (size // len(LONG_IN_TOKENS) + 1)
+    # each of these letters is a token, and a server may reckon with several characters a token
+    text = " ".join(LONG_IN_TOKENS[place % len(LONG_IN_TOKENS)] for place in range(size))
     probes: list[tuple[str, Patch]] = [
         ("alone", {"max_tokens": 2 * ROOM}),
         ("longer", longer),

@@ -11,7 +11,7 @@ from conformance.contract.parameters import common_traits
 from conformance.model import Credential, Membership
 from conformance.model.budget import reported
 from conformance.model.exchange import Exchange
-from conformance.model.json_text import MISSING
+from conformance.model.json_text import MISSING, readable
 from conformance.model.request_view import RequestView
 
 _CONTEXT_LENGTH: Final = re.compile(r"(?:context|length|maximum|limit)\D{0,60}?(\d{3,8})", re.IGNORECASE)
@@ -138,7 +138,10 @@ class LearnedTarget:
         """The context length that a refusal of an oversized request names; None where none does."""
         for exchange in self.replies.values():
             if exchange.refused and any(part.kind == "overflow" for part in exchange.case.groups):
-                lengths = _CONTEXT_LENGTH.findall(exchange.content[: 2 * _READ_OF_A_REFUSAL].decode("utf-8", "replace"))
+                # escapes would put digits between the words
+                raw = exchange.content.decode("utf-8", "replace")
+                text = raw if exchange.json is MISSING else readable(exchange.json)
+                lengths = _CONTEXT_LENGTH.findall(text[: 2 * _READ_OF_A_REFUSAL])
                 if lengths:
                     return int(lengths[0])
         return None
