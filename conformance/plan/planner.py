@@ -310,7 +310,7 @@ class Planner:
 
         Three quarters of the reserve are for isolating rejected values: spending them does not count, and other
         requests cannot have what is left of them. What isolation leaves of 8/9 of the reserve may be released for a
-        MUST that has no room otherwise: one that nobody tried is worse than one that was not confirmed.
+        MUST that has no room otherwise: a MUST without any request is worse than one that was not confirmed.
         """
         aside = share(ceiling, RESERVE[self.context.profile] * ISOLATING)
         spent, isolated = (self._spent(cases) for cases in (self.cases, self.isolating))
