@@ -190,8 +190,8 @@ def _rate(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[
         same = [other for other in exchanges.values() if tried and _is_same_request(other.case, tried.case)]
         if tried is None or len(same) < 2:
             continue
-        beside = controls_of(tried, verdict, exchanges)
-        count = sum(shows(verdict.requirement, other, beside, contract) for other in same)
+        accepted_controls = controls_of(tried, verdict, exchanges)
+        count = sum(shows(verdict.requirement, other, accepted_controls, contract) for other in same)
         if count < len(same):
             return f"{count} of the {len(same)} times that {name} was sent"
     return ""
