@@ -159,7 +159,8 @@ def choose(
 def _enough(case_groups: Sequence[CaseGroup], worth: Worth) -> list[CaseGroup]:
     """The base requests, and the case groups that show a missing requirement, or one in a context of its own."""
     rest = dict(enumerate(case_groups))
-    _fill({index: case_group for index, case_group in rest.items() if case_group.phase == "base"}, worth, Rank.ALWAYS)
+    base = {index: case_group for index, case_group in rest.items() if case_group.phase == "base"}
+    _fill(base, worth, Rank.ALWAYS)
     _take_best(rest, worth, must=True)
     worth.selection.remaining.release_reserve()
     _take_best(rest, worth)
