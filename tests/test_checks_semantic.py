@@ -103,16 +103,16 @@ class TestLogprobs:
         tied = scored(["a"], request=asked, token_logprobs=[-0.8], top_logprobs=[{"b": -0.7, "a": -0.8}])
         passed = scored(["a"], request=asked, token_logprobs=[-2.0], top_logprobs=[{"b": -0.2, "a": -2}])
         near = scored(["a"], request=asked, token_logprobs=[-1.4], top_logprobs=[{"b": -1.0, "a": -1.4}])
-        assert holds("top_logprobs_are_plausible", tied)
-        assert holds("top_logprobs_are_plausible", near)
-        assert breaks("top_logprobs_are_plausible", passed)
+        assert holds("greedy_takes_the_likeliest", tied)
+        assert holds("greedy_takes_the_likeliest", near)
+        assert breaks("greedy_takes_the_likeliest", passed)
 
     def test_next_to_temperature_zero_chance_may_take_the_second_by_scores_after_temperature(self):
         asked = {"temperature": 0.01, "logprobs": 2}
         second = scored(["a"], request=asked, token_logprobs=[-2.4], top_logprobs=[{"b": -0.1, "a": -2.4}])
         last = scored(["a"], request=asked, token_logprobs=[-15], top_logprobs=[{"b": -0.1, "a": -15}])
-        assert holds("top_logprobs_are_plausible", second)
-        assert breaks("top_logprobs_are_plausible", last)
+        assert holds("greedy_takes_the_likeliest", second)
+        assert breaks("greedy_takes_the_likeliest", last)
 
     def test_an_echoed_prompt_need_not_be_the_likeliest_text(self):
         asked = {**COLD, "logprobs": 2, "echo": True, "prompt": "a"}

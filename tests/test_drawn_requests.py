@@ -167,4 +167,4 @@ class TestFaults:
     def test_what_only_drawn_bodies_show_is_found_with_them_alone(self, name):
         where = baseline("nebius", "gate")
         assert trial(where, FAULTS[name]).killed
-        assert not trial(replace(where, drawn=()), FAULTS[name]).killed
+        assert not trial(replace(where, drawn=(), case_groups=None), FAULTS[name]).killed

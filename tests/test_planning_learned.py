@@ -12,7 +12,7 @@ from conformance.model.exchange import Exchange
 from conformance.model.json_text import dumps
 from conformance.plan.case_group import CaseGroup, Sent
 from conformance.plan.context import PROMPT, STORY, PlanContext, identity
-from conformance.plan.follow_ups import LARGEST_CONTEXT, ROOM, TABLE, nearly, pieces
+from conformance.plan.follow_ups import BEYOND, LARGEST_CONTEXT, ROOM, TABLE, nearly, pieces
 from conformance.plan.learned_target import LearnedTarget
 from conformance.plan.requirement_coverage import RequirementCoverage, cost, must
 from conformance.plan.set_cover import RemainingBudget, Selection, choose
@@ -169,8 +169,8 @@ class TestBans:
         if case.validity is Validity.INVALID:
             return error()
         prompt = body.get("prompt")
-        if isinstance(prompt, list) and len(prompt) == TABLE:
-            tokens = [f"<{number}>" for number in range(TABLE)] + [" next"]
+        if isinstance(prompt, list) and len(prompt) == TABLE + BEYOND:
+            tokens = [f"<{number}>" for number in prompt] + [" next"]
         else:
             tokens = [" a", "<42>", " b"]
         lists = logprobs(tokens) if body.get("logprobs") is not None else None
@@ -189,10 +189,10 @@ class TestBans:
                 if part.kind == "ban" and part.key.endswith(("natural", " pair"))]  # fmt: skip
         assert told == [
             ("without", None),
-            ("forced", {"100": 100, "70": 100}),
-            ("with", {"100": -100, "70": 100}),
-            ("forced", {"70": 100, "100": 100}),
-            ("with", {"70": -100, "100": 100}),
+            ("forced", {"72": 100, "84": 100}),
+            ("with", {"72": -100, "84": 100}),
+            ("forced", {"84": 100, "72": 100}),
+            ("with", {"84": -100, "72": 100}),
         ]
 
     def test_a_part_of_a_character_is_not_banned(self):
@@ -204,7 +204,7 @@ class TestBans:
 
         banned = {token for phase in planner("openai", in_parts, "full") for case in phase.cases for part in case.groups
                   if part.kind == "ban" and part.role == "with" for token in case.body["logit_bias"]}  # fmt: skip
-        assert banned == {"100", "70"}
+        assert banned == {"72", "84"}
 
 
 class TestScoredEchoes:

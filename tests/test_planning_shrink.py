@@ -24,12 +24,12 @@ def case(body, *groups, origin="row", context=CONTRACT):
     return PlanContext(context, checks(), "m").case(origin, body, *groups)
 
 
-def miscounts(when):
+def miscounts(when, finish="length"):
     """A target whose totals are wrong on the bodies that `when` picks."""
 
     def reply(one):
         usage = {"prompt_tokens": 4, "completion_tokens": 5, "total_tokens": 99 if when(one.body) else 9}
-        return Exchange(one, plain(completion(choice(" 4, 5"), usage=usage), one.content).attempts)
+        return Exchange(one, plain(completion(choice(" 4, 5", finish=finish), usage=usage), one.content).attempts)
 
     return reply
 
@@ -249,9 +249,9 @@ class TestARun:
         assert {one.id for one in found.values()} == {sent[-1].id}
 
     def test_what_the_run_has_sent_already_is_not_sent_again(self):
-        least = {"model": "m", "prompt": WIDE["prompt"]}
-        reply = self.echoes
-        phases, _ = drive([reply(case(WIDE)), reply(case(least, origin="base"))], reply)
+        wide, least = {**WIDE, "prompt": "p"}, {"model": "m", "prompt": "p"}
+        reply = miscounts(lambda body: body.get("echo") is True, finish="stop")  # nothing else fails
+        phases, _ = drive([reply(case(wide)), reply(case(least, origin="base"))], reply)
         assert least not in [one.body for phase in phases for one in phase.cases]
 
     def test_a_failure_for_another_reason_is_not_taken_for_a_smaller_one(self):

@@ -275,7 +275,7 @@ def _default(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGr
         if one_by_one or key in setting:
             yield from _one_default(context, f"{key} {name}", setting, {key: default})
     if not one_by_one and (context.full or name == "plain"):
-        yield from _joint_defaults(context, name, setting)
+        yield from _joint_defaults(context, name, _beside_defaults(context, setting))
 
 
 def _one_default(
@@ -300,11 +300,12 @@ def _visible_defaults(context: PlanContext, kept: Collection[str] = ()) -> dict[
     }
 
 
+def _beside_defaults(context: PlanContext, setting: Patch) -> Patch:
+    """The setting with log probabilities, beside which a default may be lost."""
+    return {**allowed_members(context, {"logprobs": FEW_ALTERNATIVES}), **setting}
+
+
 def _joint_defaults(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:
-    setting = {
-        **allowed_members(context, {"logprobs": FEW_ALTERNATIVES}),
-        **setting,
-    }  # a default may be lost beside them
     defaults = _combined_defaults(context, setting)
     cases = [
         context.case("relation", body, *(part("default", f"{key} together {name}", role) for key in defaults))
@@ -336,7 +337,7 @@ def defaults_in_doubt(context: PlanContext) -> Iterator[CaseGroup]:
     for name, setting in _settings(context):
         joint = "default" in SETTINGS[name][1] if context.full else name == "plain"
         if joint:
-            yield from _defaults_alone(context, name, setting)
+            yield from _defaults_alone(context, name, _beside_defaults(context, setting))
 
 
 def _defaults_alone(context: PlanContext, name: str, setting: Patch) -> Iterator[CaseGroup]:

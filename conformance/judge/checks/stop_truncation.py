@@ -340,7 +340,7 @@ def uncut_text_finishes_with_length(group: Group, context: CheckContext) -> Find
 def _at_the_limit(finish: str) -> Group:
     without_stop = plain(completion(choice()), {"temperature": 0})
     other = plain(completion(choice(finish=finish)), {"temperature": 0, "stop": "QQQ"})
-    return Group("never", "stop", {"without": (without_stop,), "with": (other,)})
+    return Group("uncut", "example", {"without": (without_stop,), "with": (other,)})
 
 
 def _unmatched(text: str, copies: int = 1) -> Group:
