@@ -31,19 +31,35 @@ def within_one_channel(finding: Finding, group: Group, pairs: Iterable[Group]) -
         observed = finding.reason
     else:
         return finding
-    if group.kind in COMPARE_CHANNELS:
+    if group.kind in COMPARE_CHANNELS or (isinstance(finding, Violation) and _has_its_own_channel(finding.case, group)):
         return finding
     plain, streamed = _by_channel(group)
     if not plain or not streamed:
         return finding
     difference = ""
-    if list(plain[0].choices) != list(streamed[0].choices):
+    if _asks_for_the_same(plain[0], streamed[0]) and list(plain[0].choices) != list(streamed[0].choices):
         difference = "a plain reply and a stream have other choices"
     elif any(_differs(pair) for pair in pairs if _has_no_more(pair, plain[0].case.body, streamed[0].case.body)):
         difference = "a stream differs from the plain reply to the same request"
     if not difference:
         return finding
     return Inconclusive(f"{difference}, so comparing them shows nothing else; {observed}")
+
+
+def _has_its_own_channel(case_id: str, group: Group) -> bool:
+    """Whether every other role has a reply on the channel of this case, so that it is compared with those."""
+    role = next((role for role, members in group.members.items() if any(x.case.id == case_id for x in members)), None)
+    if role is None:
+        return False
+    channel = next(_asks_stream(x.case.body) for x in group.members[role] if x.case.id == case_id)
+    others = [members for name, members in group.members.items() if name != role and members]
+    return all(any(comparable(x) and _asks_stream(x.case.body) is channel for x in members) for members in others)
+
+
+def _asks_for_the_same(plain: Exchange, streamed: Exchange) -> bool:
+    """Whether two requests ask for the same choices."""
+    bodies = [x.case.body if isinstance(x.case.body, Mapping) else {} for x in (plain, streamed)]
+    return all(bodies[0].get(name) == bodies[1].get(name) for name in ("n", "prompt"))
 
 
 def _by_channel(group: Group) -> tuple[list[Exchange], list[Exchange]]:

@@ -574,6 +574,7 @@ SHOWN_HERE: Final = frozenset(
     {
         *(("batch of ids", kind) for kind in KINDS),
         *(("best choices", kind) for kind in OF_CHOICE),
+        ("penalized", "repeat"),
     }
 )
 # What concerns texts and choices may be lost in each of them; what a parser does once for all members, in the first.

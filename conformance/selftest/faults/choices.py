@@ -70,7 +70,7 @@ def n_is_ignored_beside_logprobs(params: GenerationParameters, call: Call) -> Ge
 @fault(
     Stage.PARAMETERS,
     "choices_are_complete",
-    also=(*MISSING, "prompt_tokens_match_ids"),
+    also=("prompt_tokens_are_counted", *MISSING, "prompt_tokens_match_ids"),
     when=("plain", "streamed"),
     imitates="Of several prompts, only the first was answered.",
 )
@@ -191,7 +191,7 @@ def prompts_are_answered_backwards(texts: list[Text], call: Call) -> list[Text]:
 @fault(
     Stage.TEXTS,
     "batch_order_holds",
-    also=SWAPPED,
+    also=("length_means_the_limit", *SWAPPED),
     needs=("n",),
     only=lambda call: several_prompts(call) and call.params.n > 1,
 )

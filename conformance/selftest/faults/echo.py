@@ -24,7 +24,7 @@ NEEDS = ("echo",)
 MISSING = (
     "echo_begins_with_prompt", "echo_adds_only_the_prompt", "echo_of_zero_tokens", "logprobs_cover_echo",
     "tokens_join_to_text", "text_offsets_follow_tokens", "default_is_explicit", "logprobs_count_the_tokens",
-    "logprobs_are_returned", "max_tokens_zero", "first_echo_logprob_is_null_or_number",
+    "logprobs_are_returned", "max_tokens_zero", "first_echo_logprob_is_null_or_number", "length_means_the_limit",
 )  # fmt: skip
 
 

@@ -8,11 +8,11 @@ from conformance.selftest.fault import fault
 
 UNKNOWN = (
     "plain_field_conforms", "chunk_field_conforms", "length_means_the_limit", "stop_finishes_with_stop",
-    "twin_finish_agrees", "cut_text_finishes_with_length", "stop_cuts_earliest",
+    "twin_finish_agrees", "cut_text_finishes_with_length", "stop_cuts_earliest", "uncut_text_finishes_with_length",
 )  # fmt: skip
 MISSING = (
     "plain_field_conforms", "finish_reason_is_one_of", "stop_finishes_with_stop", "cut_text_finishes_with_length",
-    "length_means_the_limit", "chunk_field_conforms",
+    "length_means_the_limit", "chunk_field_conforms", "uncut_text_finishes_with_length", "logprobs_cover_echo",
 )  # fmt: skip
 
 # Missing reasons.
@@ -148,7 +148,12 @@ def finish_reason_comes_with_every_chunk(documents: list[Json], call: Call) -> l
     Stage.REPLY,
     "length_means_the_limit",
     when=("plain", "streamed"),
-    also=("ignore_eos_goes_on", "twin_finish_agrees", "cut_text_finishes_with_length"),
+    also=(
+        "uncut_text_finishes_with_length",
+        "ignore_eos_goes_on",
+        "twin_finish_agrees",
+        "cut_text_finishes_with_length",
+    ),
     imitates="A server said `stop` whatever had happened.",
 )
 def limit_is_called_stop(documents: list[Json], call: Call) -> list[Json]:

@@ -81,7 +81,7 @@ def streaming_is_the_default(body: Any, call: Call) -> Any:
 @fault(
     Stage.RESPONSE,
     "plain_is_one_json_text",
-    also=(
+    also=("drawn_is_accepted",
         "echo_adds_only_the_prompt", "tier_is_reported", "choices", "suffix_is_used", "twin_choices_agree",
         "plain_field_conforms",
     ),
@@ -102,7 +102,7 @@ def keep_alive_is_latin_1(frames: list[bytes], call: Call) -> list[bytes]:
 @fault(
     Stage.FRAMES,
     "stream_has_events",
-    also=(*UNREADABLE, "last_event_is_terminated"),
+    also=("drawn_is_accepted", *UNREADABLE, "last_event_is_terminated"),
     imitates="A proxy streamed bare lines of JSON.",
 )
 def events_are_bare_lines(frames: list[bytes], call: Call) -> list[bytes]:
@@ -113,7 +113,7 @@ def events_are_bare_lines(frames: list[bytes], call: Call) -> list[bytes]:
 @fault(
     Stage.FRAMES,
     "stream_payloads_are_json",
-    also=(*UNREADABLE, "nothing_follows_done"),
+    also=("drawn_is_accepted", *UNREADABLE, "nothing_follows_done"),
     imitates="A web framework added `data:` to payloads that had it already.",
 )
 def data_is_prefixed_twice(frames: list[bytes], call: Call) -> list[bytes]:

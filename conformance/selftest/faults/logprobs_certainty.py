@@ -12,7 +12,10 @@ from conformance.selftest.fault import fault
     "logprobs_are_not_all_zero",
     needs=("logprobs",),
     only=scored,
-    also=("top_logprobs_are_plausible",),
+    also=(
+        "top_logprobs_are_plausible",
+        "greedy_takes_the_likeliest",
+    ),
     imitates="Every log probability was 0.0.",
 )
 def values_are_all_zero(documents: list[Json], call: Call) -> list[Json]:

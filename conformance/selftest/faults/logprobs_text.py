@@ -176,7 +176,7 @@ def echoed_prompt_is_not_scored(documents: list[Json], call: Call) -> list[Json]
     needs=NEEDS,
     only=scored,
     when=("plain", "streamed"),
-    also=("bias_forces", *TEXT, "top_logprobs_are_plausible"),
+    also=("bias_forces", *TEXT, "top_logprobs_are_plausible", "greedy_takes_the_likeliest"),
 )
 def tokens_are_listed_twice(documents: list[Json], call: Call) -> list[Json]:
     """At the end of each text, log probabilities list three more tokens, all of them empty."""

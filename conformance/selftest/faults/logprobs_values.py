@@ -13,7 +13,13 @@ from conformance.selftest.edits import Json, choices, logprobs, scored
 from conformance.selftest.fault import fault
 from conformance.selftest.faults.logprobs import NEEDS, TEXT
 
-VALUES = ("logprobs_are_finite", "top_logprobs_are_plausible", "plain_field_conforms", "chunk_field_conforms")
+VALUES = (
+    "logprobs_are_finite",
+    "top_logprobs_are_plausible",
+    "greedy_takes_the_likeliest",
+    "plain_field_conforms",
+    "chunk_field_conforms",
+)
 Alternatives = dict[str, float]
 
 
@@ -74,7 +80,7 @@ def impossible_values_are_strings(documents: list[Json], call: Call) -> list[Jso
     needs=NEEDS,
     only=lambda call: (call.params.logprobs or 0) > 1,
     when=("plain", "streamed"),
-    also=("logprobs_are_finite",),
+    also=("logprobs_are_finite", "greedy_takes_the_likeliest", "filter_bounds_the_choice"),
     imitates="Values were not a log-softmax.",
 )
 def alternatives_are_probabilities_halved(documents: list[Json], call: Call) -> list[Json]:
@@ -87,7 +93,7 @@ def alternatives_are_probabilities_halved(documents: list[Json], call: Call) -> 
     "top_logprobs_are_plausible",
     needs=NEEDS,
     only=lambda call: (call.params.logprobs or 0) > 0,
-    also=("filter_bounds_the_choice",),
+    also=("filter_bounds_the_choice", "greedy_takes_the_likeliest"),
 )
 def alternatives_are_those_of_the_next_token(documents: list[Json], call: Call) -> list[Json]:
     """The sampled token's log probability is not the one that its alternatives list for it."""
@@ -135,7 +141,7 @@ def alternatives_are_two_at_most(documents: list[Json], call: Call) -> list[Json
     "top_logprobs_have_n",
     needs=NEEDS,
     only=scored,
-    also=("zero_logprobs_means_sampled_only", "top_logprobs_are_plausible"),
+    also=("zero_logprobs_means_sampled_only", "top_logprobs_are_plausible", "greedy_takes_the_likeliest"),
 )
 def alternatives_are_always_many(documents: list[Json], call: Call) -> list[Json]:
     """Ten more alternatives are listed than requested."""
@@ -179,7 +185,7 @@ def sampled_token_is_not_among_the_best(documents: list[Json], call: Call) -> li
     "alternatives_are_the_likeliest",
     needs=NEEDS,
     only=lambda call: 1 < (call.params.logprobs or 0) < 4,
-    also=("sampled_token_is_listed", "top_logprobs_are_plausible"),
+    also=("sampled_token_is_listed", "top_logprobs_are_plausible", "greedy_takes_the_likeliest"),
     imitates="The likeliest tokens were taken from a partially sorted list.",
 )
 def alternatives_pass_over_the_second(documents: list[Json], call: Call) -> list[Json]:
@@ -219,7 +225,10 @@ def _unlikely(step: Step) -> Step:
     "echo_scores_as_generated",
     needs=(*NEEDS, "echo", "temperature"),
     only=scored,
-    also=("top_logprobs_are_plausible",),
+    also=(
+        "top_logprobs_are_plausible",
+        "greedy_takes_the_likeliest",
+    ),
 )
 def echoed_values_belong_to_the_token_before(texts: list[Text], call: Call) -> list[Text]:
     """With echo, each token of the prompt has the log probability and the alternatives of the token before it."""

@@ -30,7 +30,7 @@ TEXT = (
     Stage.REPLY,
     "twin_text_agrees",
     only=streaming,
-    also=(*TEXT, "batch_is_singles", "narrow_sampling_is_greedy", "stop_that_never_matches"),
+    also=("logprobs_cover_echo", *TEXT, "batch_is_singles", "narrow_sampling_is_greedy", "stop_that_never_matches"),
     imitates="Spaces were lost between chunks.",
 )
 def chunks_lose_their_leading_spaces(documents: list[Json], call: Call) -> list[Json]:
@@ -125,7 +125,7 @@ def streams_have_one_choice_less(documents: list[Json], call: Call) -> list[Json
     Stage.REPLY,
     "twin_finish_agrees",
     only=streaming,
-    also=(
+    also=("uncut_text_finishes_with_length",
         "batch_is_singles", "stop_that_never_matches", "ignore_eos_goes_on", "length_uses_the_limit",
         "length_means_the_limit", "stop_finishes_with_stop", "cut_text_finishes_with_length",
     ),

@@ -109,7 +109,13 @@ def batch_is_billed_for_a_separator(usage: Json, call: Call) -> Json:
     Stage.PARAMETERS,
     "choices_agree_when_greedy",
     needs=("n",),
-    also=("greedy_repeats", "top_logprobs_are_plausible", "twin_text_agrees"),
+    also=(
+        "greedy_takes_the_likeliest",
+        "greedy_repeats",
+        "top_logprobs_are_plausible",
+        "greedy_takes_the_likeliest",
+        "twin_text_agrees",
+    ),
 )
 def several_choices_are_always_sampled(params: GenerationParameters, call: Call) -> GenerationParameters:
     """With n, texts are sampled even at temperature 0."""

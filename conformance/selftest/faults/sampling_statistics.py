@@ -34,7 +34,7 @@ def min_p_is_ignored(params: GenerationParameters, call: Call) -> GenerationPara
     Stage.PARAMETERS,
     "parameter_spreads_texts",
     needs=("temperature",),
-    also=(*GREEDY, "sampling_varies", "seed_repeats"),
+    also=("greedy_takes_the_likeliest", *GREEDY, "sampling_varies", "seed_repeats"),
 )
 def temperature_is_turned_round(params: GenerationParameters, call: Call) -> GenerationParameters:
     """A low temperature makes texts vary more, a high one less."""

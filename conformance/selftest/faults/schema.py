@@ -139,7 +139,7 @@ def fingerprint_is_a_number(documents: list[Json], call: Call) -> list[Json]:
 @fault(
     Stage.REPLY,
     PLAIN,
-    also=("suffix_is_used", CHUNK, *CHOICES),
+    also=("drawn_is_accepted", "suffix_is_used", CHUNK, *CHOICES),
     imitates="A native reply of the engine had no choices.",
 )
 def choices_have_another_name(documents: list[Json], call: Call) -> list[Json]:
@@ -189,7 +189,7 @@ def last_text_is_null(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=(*CHOICES, "suffix_is_used"))
+@fault(Stage.REPLY, PLAIN, also=("drawn_is_accepted", *CHOICES, "suffix_is_used"))
 def index_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     """Choices have no `index`."""
     for choice in choices(documents):
@@ -197,7 +197,7 @@ def index_is_left_out(documents: list[Json], call: Call) -> list[Json]:
     return documents
 
 
-@fault(Stage.REPLY, PLAIN, also=(*CHOICES, "suffix_is_used"))
+@fault(Stage.REPLY, PLAIN, also=("drawn_is_accepted", *CHOICES, "suffix_is_used"))
 def index_is_a_string(documents: list[Json], call: Call) -> list[Json]:
     """The `index` of a choice is a string."""
     for choice in choices(documents):

@@ -121,7 +121,13 @@ def user_changes_the_text(params: GenerationParameters, call: Call) -> Generatio
     "stop_finishes_with_stop",
     when=("plain", "streamed"),
     needs=NEEDS,
-    also=("logprobs_cover_echo", "length_means_the_limit", "length_uses_the_limit", "stop_cuts_earliest"),
+    also=(
+        "length_comes_with_text",
+        "logprobs_cover_echo",
+        "length_means_the_limit",
+        "length_uses_the_limit",
+        "stop_cuts_earliest",
+    ),
     only=stopping,
 )
 def stop_is_called_length(documents: list[Json], call: Call) -> list[Json]:
