@@ -20,7 +20,8 @@ GREEDY = (
     "twin_text_agrees", "null_is_absent", "batch_is_singles", "longer_limit_extends", "stop_cuts_earliest",
     "stop_that_never_matches", "logprobs_change_nothing", "echo_adds_only_the_prompt", "top_logprobs_are_plausible",
     "greedy_takes_the_likeliest", "default_is_explicit", "burst_does_not_mix", "suffix_is_used",
-    "cut_text_finishes_with_length", "penalty_reduces_repetition", "no_partial_stop_leaks", "stop_finishes_with_stop", "bias_bans", "bias_forces",
+    "cut_text_finishes_with_length", "penalty_reduces_repetition", "no_partial_stop_leaks", "stop_finishes_with_stop",
+    "bias_bans", "bias_forces",
 )  # fmt: skip
 
 
