@@ -27,7 +27,7 @@ def mutated(provider: str) -> tuple[str, list[Result]]:
         checks, changed = detecting_checks(where, mutator)
         if not changed:
             raise SystemExit(f"{provider}: {mutator.name} changed nothing; the mutator is wrong")
-        results.append((mutator.place, mutator.change, mutator.which, checks))
+        results.append((mutator.place, mutator.change, mutator.occurrence, checks))
     return provider, results
 
 
