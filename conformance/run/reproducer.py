@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from conformance.judge import Traffic, judge
@@ -27,6 +28,8 @@ MOST_BYTES: Final = 50_000
 """Replies beyond these are not requested a dozen times more: that would cost a good part of the gate's 2,000 tokens."""
 SIMPLEST: Final = "a"
 """The simplest text: it may replace any text, and a prompt of any form."""
+MOST_COMPARED: Final = 8
+"""Replies to one request that are looked at for how often it fails; recordings may have thousands of the same."""
 _COMPARED: Final = frozenset({"accept", "refuse", "drawn-invalid"})
 """Kinds of groups in which one reply is judged beside a control that was accepted."""
 _ALONE: Final = frozenset({"drawn"})
@@ -187,7 +190,8 @@ def _rate(contract: Contract, verdict: Verdict, x: Exchange, exchanges: Mapping[
         return ""
     original = smallest_in_evidence(verdict, exchanges)
     for tried, name in ((x, "this request"), (original, "another request that showed it")):
-        same = [other for other in exchanges.values() if tried and _is_same_request(other.case, tried.case)]
+        same_requests = (other for other in exchanges.values() if tried and _is_same_request(other.case, tried.case))
+        same = list(islice(same_requests, MOST_COMPARED))
         if tried is None or len(same) < 2:
             continue
         accepted_controls = controls_of(tried, verdict, exchanges)
