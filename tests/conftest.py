@@ -16,8 +16,8 @@ def conformance(capsys, tmp_path, monkeypatch):
 
     def call(*arguments):
         code = _guarded(list(arguments), debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.out + printed.err
+        return code, printed.out, printed.err
 
     return call

@@ -41,6 +41,11 @@ def test_a_text_that_every_stream_loses_is_no_matter_of_stop_sequences():
     assert not {name for name in named if name.startswith("stop.")}
 
 
+@pytest.mark.slow
+def test_a_plain_reply_that_plain_replies_contradict_is_blamed_whatever_a_stream_has():
+    assert broken("bans_are_ignored_when_plain", profile="full") == {"effects.bias.ban"}
+
+
 @pytest.mark.parametrize(
     ("fault", "row"),
     [

@@ -56,9 +56,9 @@ def conformance(capsys, tmp_path, monkeypatch):
 
     def call(*arguments):
         code = _guarded([str(one) for one in arguments], debug=False)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return code, told.out, told.err
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.out + printed.err
+        return code, printed.out, printed.err
 
     return call
 
@@ -134,9 +134,9 @@ def test_an_independent_certificate_needs_the_nonce_and_a_key_that_may(conforman
 
 def rewritten(case, edit):
     path = case.bundle / "results.json"
-    told = json.loads(path.read_bytes())
-    edit(told)
-    path.write_text(json.dumps(told), "utf-8")
+    document = json.loads(path.read_bytes())
+    edit(document)
+    path.write_text(json.dumps(document), "utf-8")
 
 
 def cut(case):
@@ -146,7 +146,7 @@ def cut(case):
 
 def waive(case):
     row = {"requirement": "a", "reason": "b", "owner": "c", "link": "https://d", "expires": "2030-01-01"}
-    rewritten(case, lambda told: told["requirements"][0].update(waiver=row))
+    rewritten(case, lambda document: document["requirements"][0].update(waiver=row))
 
 
 def leave_out(case):
@@ -159,12 +159,15 @@ def leave_out(case):
     ("spoil", "code"),
     [
         (cut, "EVIDENCE_TORN"),
-        (lambda case: case.replanned(lambda told: told["suite"].update(version="0.0.9")), "SUITE_DIFFERS"),
+        (lambda case: case.replanned(lambda document: document["suite"].update(version="0.0.9")), "SUITE_DIFFERS"),
         (waive, "WAIVED"),
         (leave_out, "RUN_INCOMPLETE"),
         (lambda case: (case.bundle / "plan.lock").unlink(), "FILE_MISSING"),
         (lambda case: (case.bundle / "notes.txt").write_text("x"), "FILE_STRANGE"),
-        (lambda case: rewritten(case, lambda told: told.update(index={"verified": 1, "of": 1})), "RESULTS_DIFFER"),
+        (
+            lambda case: rewritten(case, lambda document: document.update(index={"verified": 1, "of": 1})),
+            "RESULTS_DIFFER",
+        ),
     ],
 )
 def test_nothing_is_certified_of_a_bundle_that_is_not_whole(conformance, case, spoil, code):
@@ -196,17 +199,17 @@ def test_the_key_of_the_run_is_looked_for_as_well(conformance, case, monkeypatch
 
 
 def test_a_plan_fixes_what_is_sent(whole):
-    told = json.loads((whole.home / "plan.lock").read_bytes())
-    assert told["sha256"] == seal(told)
-    assert (told["nonce"], told["nonce_origin"], told["seed"]) == (NONCE, "given", seed_of(NONCE))
-    assert told["requirements"]["date"] == DAY
-    assert told["requirements"]["count"] == len(load("madeup", whole.specs).requirements)
-    assert told["claims"] == list(CLAIMS)
-    assert told["ceilings"]["requests"] == 2000
+    document = json.loads((whole.home / "plan.lock").read_bytes())
+    assert document["sha256"] == seal(document)
+    assert (document["nonce"], document["nonce_origin"], document["seed"]) == (NONCE, "given", seed_of(NONCE))
+    assert document["requirements"]["date"] == DAY
+    assert document["requirements"]["count"] == len(load("madeup", whole.specs).requirements)
+    assert document["claims"] == list(CLAIMS)
+    assert document["ceilings"]["requests"] == 2000
     header = whole.records()[0]
-    assert header["plan"] == {"sha256": told["sha256"], "nonce": NONCE}
+    assert header["plan"] == {"sha256": document["sha256"], "nonce": NONCE}
     sent = {case["id"]: case for one in whole.records() if one["record"] == "wave" for case in one["cases"]}
-    fixed = {case["id"]: case for one in told["waves"] for case in one["cases"]}
+    fixed = {case["id"]: case for one in document["waves"] for case in one["cases"]}
     assert {name: sent[name] for name in fixed} == fixed, "this target takes every documented value"
 
 
@@ -252,9 +255,9 @@ def test_a_plan_for_somebody_else_or_of_another_time_is_refused(conformance, cas
     code, _, err = conformance("run", "madeup", "--specs", case.specs[0], "--plan", lock)
     assert code == 2
     assert "was made for another contract" in err
-    told = json.loads(lock.read_bytes())
-    told["waves"][1]["cases"].pop()
-    (case.home / "other.lock").write_bytes(canonical(sealed(told)) + b"\n")
+    document = json.loads(lock.read_bytes())
+    document["waves"][1]["cases"].pop()
+    (case.home / "other.lock").write_bytes(canonical(sealed(document)) + b"\n")
     err = conformance("run", "madeup", "--specs", whole.specs[0], "--plan", case.home / "other.lock")[2]
     assert "is not what is planned here" in err
 
@@ -460,11 +463,11 @@ def test_a_certificate_is_an_in_toto_statement_in_a_dsse_envelope(whole):
     envelope = json.loads(whole.certificate.read_bytes())
     assert envelope["payloadType"] == "application/vnd.in-toto+json" == PAYLOAD_TYPE
     assert [sorted(one) for one in envelope["signatures"]] == [["keyid", "sig"]]
-    told = whole.statement
-    assert told["_type"] == "https://in-toto.io/Statement/v1"
-    assert told["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
-    assert {one["name"]: one["digest"]["sha256"] for one in told["subject"]} == hashes(whole.bundle)
-    predicate = told["predicate"]
+    document = whole.statement
+    assert document["_type"] == "https://in-toto.io/Statement/v1"
+    assert document["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert {one["name"]: one["digest"]["sha256"] for one in document["subject"]} == hashes(whole.bundle)
+    predicate = document["predicate"]
     assert predicate["result"] in {"PASSED", "WARNED"}
     assert predicate["failedTests"] == []
     rows = {row.id for row in load("madeup", whole.specs).requirements}
@@ -477,8 +480,8 @@ def test_a_certificate_is_an_in_toto_statement_in_a_dsse_envelope(whole):
 def test_an_envelope_has_one_form(whole):
     data = whole.certificate.read_bytes()
     assert written(read(data)) == data
-    told = json.loads(data)
-    for other in (data[:-1], data + b" ", json.dumps(told).encode(), canonical({**told, "extra": 1}) + b"\n"):
+    document = json.loads(data)
+    for other in (data[:-1], data + b" ", json.dumps(document).encode(), canonical({**document, "extra": 1}) + b"\n"):
         with pytest.raises(EnvelopeError):
             read(other)
 
@@ -509,10 +512,10 @@ def test_one_value_has_one_form():
 
 
 def test_the_page_loads_nothing_and_hostile_names_stay_text(whole):
-    told = whole.statement
-    told["predicate"][CERTIFIED]["target"]["name"] = "</title><script>alert(1)</script>\u202e"
-    told["predicate"][CERTIFIED]["issuer"] = "<img src=x>"
-    files = drawn(told, "a" * 64)
+    document = whole.statement
+    document["predicate"][CERTIFIED]["target"]["name"] = "</title><script>alert(1)</script>\u202e"
+    document["predicate"][CERTIFIED]["issuer"] = "<img src=x>"
+    files = drawn(document, "a" * 64)
     html = files["certificate.html"].decode()
     assert "<script" not in html
     assert "<img" not in html

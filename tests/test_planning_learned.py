@@ -150,6 +150,10 @@ class TestOverflow:
         longest = self.longest("the context length is 2048 tokens")
         assert longest == (2048 + ROOM, "probe", "tokens.overflow longer filled")
 
+    def test_the_escapes_of_a_refusal_are_no_context_length(self):
+        escaped = self.longest("the context length is \u00e9\u00e9 2048 \N{ROCKET} tokens")
+        assert escaped == (2048 + ROOM, "probe", "tokens.overflow longer filled")
+
     def test_it_exceeds_many_contexts_where_no_refusal_names_one(self):
         assert self.longest("too much") == (LARGEST_CONTEXT + ROOM, "long", "tokens.overflow unknown")
 

@@ -36,12 +36,13 @@ def adversarial_requests(context: PlanContext) -> Iterator[CaseGroup]:
     refused = RequestCase("", dumps(context.base).encode()[:-1], "hostile", Validity.INVALID, note="a refusal")
     yield _batch(context, "refusal", [refused], BATCHES + 2, trace="refusal")
     if oversized := [
-        rename(case, case.id, (*case.groups, part("alive", "flood", "hostile"))) for case in oversized_counts(context)
+        rename(case, case.id, (*case.groups, part("alive", "oversized counts", "hostile")))
+        for case in oversized_counts(context)
     ]:
         controls = [
             part("refuse", group.key, "control") for case in oversized for group in case.groups if group.role == "probe"
         ]
-        probe = context.case("alive", context.base, part("alive", "flood", "probe"), *controls)
+        probe = context.case("alive", context.base, part("alive", "oversized counts", "probe"), *controls)
         yield CaseGroup("hostile", Rank.NORMAL, (*oversized, probe), (*(0 for _ in oversized), BATCHES + 4))
 
 

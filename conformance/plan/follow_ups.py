@@ -49,8 +49,8 @@ def prerequisites(context: PlanContext) -> Iterator[CaseGroup]:
     """The requests whose replies the follow-ups are made from."""
     if _cuts_texts(context):
         for rank, (name, patch) in _cut_settings(context):
-            texts = (ASSUMED_TEXT, *ASSUMED_TEXTS[1:])
-            cuts = [case for case_group in _stops(context, name, patch, texts) for case in case_group.cases]
+            assumed = _stops(context, name, patch, ASSUMED_TEXTS)
+            cuts = [case for case_group in assumed for case in case_group.cases]
             roles = [membership for case in cuts for membership in case.groups if membership.kind in STOPPED]
             groups = [part(membership.kind, membership.key, "without") for membership in roles]
             if any(membership.kind == "accept" for case in cuts for membership in case.groups):

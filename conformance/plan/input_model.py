@@ -66,7 +66,7 @@ class TextClass(InputClass):
 
 # Text that a server must carry through unchanged. Each is a class of its own: code that is right for one may be wrong
 # for another.
-SPECIAL_TOKENS: Final = "names of special tokens"
+SPECIAL_NAMES: Final = "names of special tokens"
 TEXTS: Final[Mapping[str, str]] = {
     "ASCII": "plain words",
     "characters of two bytes": "Grüße",
@@ -96,7 +96,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "non-breaking and zero-width space": "a\u00a0b\u200bc",
     "NUL": "a\0b",
     "control characters": "a\x01b\x1b[0mc\x7fd",
-    SPECIAL_TOKENS: "a<|endoftext|>b</s>c",
+    SPECIAL_NAMES: "a<|endoftext|>b</s>c",
 }
 LONG_TEXT: Final = "One, two, three, four, five, six, seven, eight, nine, ten. " * 20
 MANY_ITEMS: Final = 17
@@ -110,7 +110,7 @@ KEYS: Final[Mapping[str, str]] = {
 """Keys of a map by token ids that are none."""
 EVERY_TEXT: Final[Mapping[str, str]] = {**TEXTS, "long text": LONG_TEXT}
 CONTROLS: Final = frozenset(map(chr, (*range(32), 127))) - set("\t\n\r")
-PLAIN_TEXTS: Final = tuple(text for name, text in TEXTS.items() if CONTROLS.isdisjoint(text) and name != SPECIAL_TOKENS)
+PLAIN_TEXTS: Final = tuple(text for name, text in TEXTS.items() if CONTROLS.isdisjoint(text) and name != SPECIAL_NAMES)
 DELICATE_TEXTS: Final = tuple(text for text in TEXTS.values() if text not in PLAIN_TEXTS)
 """Texts that a server may refuse as a whole are kept apart from the others."""
 # Numbers that a parser may wrap, round or overflow; each is outside of every documented range.
